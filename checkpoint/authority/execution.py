@@ -1,0 +1,164 @@
+"""Runs statements on the kept connection: what is repeated, what is looked up, and which code a failure becomes.
+
+Reads are repeated once on a new connection when the old one broke. A write whose connection broke has an unknown
+outcome: its old backend is ended first, then the outcome is looked up, and only a write that certainly did not happen
+is sent again (contract, section 3, save).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import psycopg
+
+from checkpoint.authority.deadline import Watchdog
+from checkpoint.authority.failure import DatabaseUnusable, Failure, classify, sentence
+from checkpoint.authority.session import Session
+from checkpoint.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection, Cursor
+
+    from checkpoint.settings import Settings
+
+T = TypeVar("T")
+
+MAX_REPEATS = 3
+END_BACKEND_MS = 1000
+LOST_COMMIT_FUNCTION = "SyncRepWaitForLSN"
+
+
+class Executor:
+    """Runs one piece of work at a time. `log` takes a level, an event and its fields."""
+
+    def __init__(
+        self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None] = lambda *_, **__: None
+    ) -> None:
+        self._timeout = settings.statement_timeout
+        self._watchdog = Watchdog()
+        self._log = log
+        self._not_replicated = False
+        self.session = Session(settings, self._watchdog, on_store, self._notice)
+
+    def read(self, code: str, work: Callable[[Cursor[Any]], T]) -> T:
+        """What `work` reads; repeated once on a new connection. Raises `code`, or INVALID_ARG for the caller's part."""
+        return self._run(code, work, settle=None, writes=False)
+
+    def write(self, code: str, work: Callable[[Cursor[Any]], T], settle: Callable[[Cursor[Any]], T | None] | None) -> T:
+        """What `work` writes, done once.
+
+        After a break `settle` looks the outcome up: it returns what `work` would have, or None when certainly nothing
+        was written. Without `settle`, and when it cannot tell, the answer is PG_WRITE_UNKNOWN.
+        """
+        return self._run(code, work, settle, writes=True)
+
+    def _run(
+        self,
+        code: str,
+        work: Callable[[Cursor[Any]], T],
+        settle: Callable[[Cursor[Any]], T | None] | None,
+        *,
+        writes: bool,
+    ) -> T:
+        repeats = 0
+        renewed = False
+        while True:
+            connection = self._connect(code)
+            try:
+                result = self._guarded(connection, work)
+            except psycopg.Error as error:
+                failure = classify(error, connection)
+                if failure is Failure.CALLER:
+                    raise CheckpointError("INVALID_ARG", _caller_sentence(error)) from None
+                if failure is Failure.REPEAT and repeats < MAX_REPEATS:
+                    repeats += 1
+                elif failure is Failure.UNPREPARED and repeats < MAX_REPEATS:
+                    repeats += 1
+                    self.session.unprepare()
+                elif failure is Failure.RECONNECT and not renewed:
+                    renewed = True
+                    self.session.discard()
+                elif failure is Failure.BROKEN and writes:
+                    settled = self._settle(code, error, settle)
+                    if settled is not None:
+                        return settled
+                    if renewed:
+                        self._give_up(code, error, failure)
+                    renewed = True
+                elif failure is Failure.BROKEN and not renewed and not self._watchdog.fired:
+                    renewed = True
+                    self.session.discard()
+                else:
+                    self._give_up(code, error, failure)
+                continue
+            if writes and self._not_replicated:
+                raise CheckpointError(
+                    "PG_WRITE_UNKNOWN",
+                    "the synchronous standby did not confirm the commit in time; a get tells what stands",
+                )
+            return result
+
+    def _connect(self, code: str) -> Connection[Any]:
+        try:
+            return self.session.connection()
+        except DatabaseUnusable as error:
+            self._log("ERROR", "no connection to PostgreSQL", code=code, reason=str(error))
+            raise CheckpointError(code, str(error)) from None
+        except psycopg.Error as error:
+            self._log("ERROR", "PostgreSQL failed at the start of a connection", code=code, reason=sentence(error))
+            raise CheckpointError(code, sentence(error)) from None
+
+    def _guarded(self, connection: Connection[Any], work: Callable[[Cursor[Any]], T]) -> T:
+        self._not_replicated = False
+        with self._watchdog.guard(connection, self._timeout), connection.cursor(binary=True) as cursor:
+            return work(cursor)
+
+    def _settle(self, code: str, error: psycopg.Error, settle: Callable[[Cursor[Any]], T | None] | None) -> T | None:
+        """The outcome of a write whose connection broke, or None where it certainly did not happen."""
+        old = self.session.greeting
+        self.session.discard()
+        if settle is None:
+            self._unknown(error)
+        try:
+            connection = self.session.connection()
+            if old.direct:
+                self._guarded(connection, lambda cursor: self._end_backend(cursor, old.backend_pid, old.backend_start))
+            return self._guarded(connection, settle)
+        except (psycopg.Error, DatabaseUnusable) as second:
+            self._log("ERROR", "the outcome of a write could not be looked up", code=code, reason=type(second).__name__)
+            self.session.discard()
+            self._unknown(error)
+
+    def _end_backend(self, cursor: Cursor[Any], pid: int, started: str | None) -> None:
+        cursor.execute(
+            self.session.statement("end_backend"), {"pid": pid, "backend_start": started, "wait_ms": END_BACKEND_MS}
+        )
+        if cursor.fetchone() != (True,):
+            raise DatabaseUnusable("the old session could not be ended")
+
+    def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        """A commit that was cut short while it waited for its standby is reported as a success, with a warning."""
+        if diagnostic.source_function == LOST_COMMIT_FUNCTION:
+            self._not_replicated = True
+
+    def _unknown(self, error: psycopg.Error) -> NoReturn:
+        raise CheckpointError(
+            "PG_WRITE_UNKNOWN",
+            f"{sentence(error)}; whether the change was written is not known, a get tells what stands",
+        ) from None
+
+    def _give_up(self, code: str, error: psycopg.Error, failure: Failure) -> NoReturn:
+        self._log("ERROR", "PostgreSQL failed", code=code, reason=sentence(error), sqlstate=error.sqlstate)
+        if failure is Failure.BROKEN:
+            self.session.discard()
+        raise CheckpointError(code, sentence(error)) from None
+
+
+def _caller_sentence(error: psycopg.Error) -> str:
+    if error.sqlstate == "54001":
+        return "state_data is nested too deeply for PostgreSQL; use fewer levels"
+    if error.sqlstate == "54000":
+        return "state_data or an id is too large for PostgreSQL; make it smaller"
+    return f"state_data or an id holds what PostgreSQL cannot store (SQLSTATE {error.sqlstate})"

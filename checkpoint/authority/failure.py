@@ -1,0 +1,110 @@
+"""What a PostgreSQL error means, decided in one place: by SQLSTATE, then by the state of the connection.
+
+Never by Python class (54000 "row too big" is an OperationalError in psycopg and is the caller's mistake) and never by
+message text, which is translated.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import psycopg
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+class Failure(Enum):
+    """How to go on after an error. Only BROKEN leaves open whether a write happened."""
+
+    CALLER = "the request asks for what PostgreSQL cannot do"
+    REPEAT = "rolled back to resolve a conflict; the same statement may be sent again"
+    UNPREPARED = "a prepared statement is not known where it was sent; send it unprepared"
+    RECONNECT = "certainly not done; another server or a new session may do it"
+    BROKEN = "the connection is gone; whether the statement was done is open"
+    REFUSED = "certainly not done"
+
+
+class DatabaseUnusable(Exception):
+    """The database cannot serve as the authority; one sentence says why and what to do."""
+
+
+_BY_STATE = {
+    "26000": Failure.UNPREPARED,  # invalid_sql_statement_name: a pooler gave another server session
+    "42P05": Failure.UNPREPARED,  # duplicate_prepared_statement: likewise
+    "40001": Failure.REPEAT,  # serialization_failure
+    "40P01": Failure.REPEAT,  # deadlock_detected
+    "40003": Failure.BROKEN,  # statement_completion_unknown
+    "25006": Failure.RECONNECT,  # read_only_sql_transaction: a standby, or a primary that was demoted
+    "42P01": Failure.RECONNECT,  # undefined_table: the store was dropped or the database made anew
+    "3F000": Failure.RECONNECT,  # invalid_schema_name: likewise
+    "57P05": Failure.BROKEN,  # idle_session_timeout
+}
+_CALLER_CLASSES = ("22", "54")  # data exception, program limit exceeded (too long for an index, too deep)
+
+_PLAIN_MESSAGE_CLASSES = ("42", "25", "53", "55", "57", "58", "40")  # their messages name objects, never values
+
+
+def classify(error: psycopg.Error, connection: Connection[tuple[object, ...]]) -> Failure:
+    """What `error`, raised on `connection`, means."""
+    state = error.sqlstate or ""
+    if state in _BY_STATE:
+        return _BY_STATE[state]
+    if connection.closed or connection.broken:
+        return Failure.BROKEN
+    if state.startswith(_CALLER_CLASSES):
+        return Failure.CALLER
+    return Failure.REFUSED
+
+
+def sentence(error: psycopg.Error) -> str:
+    """The error in words, without values of the request and without secrets."""
+    state = error.sqlstate
+    if state is None:
+        return "the connection to PostgreSQL broke"
+    text = f"PostgreSQL answered {type(error).__name__} (SQLSTATE {state})"
+    if state.startswith(_PLAIN_MESSAGE_CLASSES) and error.diag.message_primary:
+        text += f": {error.diag.message_primary}"
+    if state == "42501":
+        text += "; grant it to the role of DATABASE_URL"
+    if state == "57014":
+        text += "; CHECKPOINT_STATEMENT_TIMEOUT sets the limit"
+    return text
+
+
+# Phrases of libpq that hold nothing of the connection string.
+_PHRASES = (
+    "Connection refused",
+    "No such file or directory",
+    "Permission denied",
+    "No route to host",
+    "Network is unreachable",
+    "Connection reset by peer",
+    "could not translate host name",
+    "failed to resolve host",
+    "server closed the connection unexpectedly",
+    "no password supplied",
+    "server does not support SSL",
+    "certificate verify failed",
+    "session is read-only",
+    "session is not read-only",
+    "server is in hot standby mode",
+)
+
+
+def connect_sentence(error: psycopg.Error, where: str, secrets: tuple[str, ...]) -> str:
+    """Why no connection could be had, in words of our own or of the server, never with a secret.
+
+    The driver's text is not passed on: for a connection string that is wrong in some ways it holds the password.
+    """
+    text = str(error)
+    if isinstance(error, psycopg.errors.ConnectionTimeout):
+        reason = "it did not answer within CHECKPOINT_CONNECT_TIMEOUT"
+    elif "FATAL:" in text:
+        reason = text.rsplit("FATAL:", 1)[1].split("\n", 1)[0].strip()
+    else:
+        reason = next((phrase for phrase in _PHRASES if phrase in text), "no connection could be made")
+    if any(secret in reason for secret in secrets):
+        reason = "the server refused the connection"
+    return f"PostgreSQL at {where} cannot be reached: {reason}"

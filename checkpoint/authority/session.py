@@ -1,0 +1,231 @@
+"""The one kept connection: opened at the first need, greeted once, replaced when it broke (contract, section 3)."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import psycopg
+from psycopg import conninfo
+from psycopg.adapt import Dumper, Loader
+from psycopg.pq import Format
+
+from checkpoint import sqlfile
+from checkpoint.authority import migrations
+from checkpoint.authority.failure import DatabaseUnusable, connect_sentence
+from checkpoint.settings import EMBEDDED_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection
+    from psycopg.abc import Buffer
+
+    from checkpoint.authority.deadline import Watchdog
+    from checkpoint.settings import Settings
+
+
+class StateText(msgspec.Struct, frozen=True):
+    """JSON text on its way into a statement, as it is."""
+
+    text: bytes
+
+
+class _StateDumper(Dumper):
+    oid = psycopg.adapters.types["json"].oid
+
+    def dump(self, obj: StateText) -> Buffer:
+        return obj.text
+
+
+class _StateLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """What the server says of itself when a connection is made. `backend_pid` may be a pooler's."""
+
+    backend_pid: int
+    server_version: str
+    verbatim: bool
+    schema_version: int | None
+    store_id: str | None
+    backend_start: str | None
+    session: str | None
+
+    @property
+    def direct(self) -> bool:
+        """Whether the session is ours alone: no pooler stands between that gives it to others."""
+        return self.session is not None
+
+
+class Session:
+    """Holds the connection.
+
+    `on_store` is told the identity of the store whenever a connection was made, `on_notice` every notice of the server.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        watchdog: Watchdog,
+        on_store: Callable[[str], None],
+        on_notice: Callable[[psycopg.errors.Diagnostic], None],
+    ) -> None:
+        self._settings = settings
+        self._watchdog = watchdog
+        self._on_store = on_store
+        self._on_notice = on_notice
+        self._connection: Connection[Any] | None = None
+        self._embedded: Any = None
+        self._greeting: Greeting | None = None
+        self._prepare = True
+        self.schema = '"' + settings.schema.replace('"', '""') + '"'
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql")
+        self._statements = {
+            name: text.replace("{schema}", self.schema).encode() for name, text in sqlfile.load(path).items()
+        }
+
+    def statement(self, name: str) -> bytes:
+        """The text of a statement of `statements.sql`, its schema filled in."""
+        return self._statements[name]
+
+    def connection(self) -> Connection[Any]:
+        """The connection, made now if there is none. Raises DatabaseUnusable with the reason in one sentence."""
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    @property
+    def greeting(self) -> Greeting:
+        """What the server said when the present or last connection was made."""
+        if self._greeting is None:
+            raise DatabaseUnusable("there was no connection to PostgreSQL yet")
+        return self._greeting
+
+    def discard(self) -> None:
+        """Gives the connection up; the next need makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(psycopg.Error, OSError):
+                connection.close()
+
+    def unprepare(self) -> None:
+        """No prepared statements from now on, on this and later connections."""
+        self._prepare = False
+        if self._connection is not None:
+            self._connection.prepare_threshold = None
+
+    def close(self) -> None:
+        """Ends the connection, and the server if it is the product's own and nobody else uses it."""
+        self.discard()
+        if self._embedded is not None:
+            self._embedded.release()
+            self._embedded = None
+
+    def address(self) -> str:
+        """Host, port and database, or the folder of an embedded server; never a secret."""
+        url = self._settings.database_url or ""
+        if url.startswith(EMBEDDED_PREFIX):
+            from checkpoint import embedded
+
+            return EMBEDDED_PREFIX + embedded.data_folder(url)
+        return _where(self._parameters())
+
+    def _parameters(self) -> dict[str, Any]:
+        try:
+            return dict(conninfo.conninfo_to_dict(self._conninfo()))
+        except psycopg.Error:  # its text repeats the string, password included
+            raise DatabaseUnusable("DATABASE_URL cannot be read as a libpq connection string") from None
+
+    def _conninfo(self) -> str:
+        url = self._settings.database_url or ""
+        if not url.startswith(EMBEDDED_PREFIX):
+            return url
+        from checkpoint import embedded
+
+        try:
+            if self._embedded is None:
+                self._embedded = embedded.EmbeddedServer(embedded.data_folder(url))
+            server_url: str = self._embedded.acquire()
+        except embedded.EmbeddedError as error:
+            raise DatabaseUnusable(str(error)) from None
+        return server_url
+
+    def _connect(self) -> Connection[Any]:
+        parameters = self._parameters()
+        where = _where(parameters)
+        secrets = tuple(str(parameters[key]) for key in ("password", "sslpassword", "passfile") if parameters.get(key))
+        if "," in str(parameters.get("host") or os.environ.get("PGHOST", "")):
+            parameters.setdefault("target_session_attrs", "read-write")
+        parameters.setdefault("application_name", "checkpoint-manager")
+        parameters["connect_timeout"] = math.ceil(self._settings.connect_timeout)
+        parameters["client_encoding"] = "UTF8"
+        try:
+            connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
+        except psycopg.Error as error:
+            raise DatabaseUnusable(connect_sentence(error, where, secrets)) from None
+        try:
+            self._greet(connection)
+        except BaseException:
+            with contextlib.suppress(psycopg.Error, OSError):
+                connection.close()
+            raise
+        return connection
+
+    def _greet(self, connection: Connection[Any]) -> None:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise DatabaseUnusable(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8'")
+        connection.add_notice_handler(self._on_notice)
+        connection.adapters.register_dumper(StateText, _StateDumper)
+        connection.adapters.register_loader("json", _StateLoader)
+        with self._watchdog.guard(connection, self._settings.statement_timeout):
+            try:
+                greeting = self._ask(connection)
+            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                migrations.migrate(connection, self.schema)
+                greeting = self._ask(connection)
+            if (greeting.schema_version or 0) < migrations.latest():
+                migrations.migrate(connection, self.schema)
+                greeting = self._ask(connection)
+            _insist_on_fitness(greeting, self.schema)
+            if greeting.direct:
+                with contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject):
+                    connection.execute(self.statement("notice_lost_client"))
+        if not greeting.direct or not self._prepare:
+            connection.prepare_threshold = None
+        self._greeting = greeting
+        self._on_store(str(greeting.store_id))
+
+    def _ask(self, connection: Connection[Any]) -> Greeting:
+        milliseconds = str(int(self._settings.statement_timeout * 1000))
+        parameters = {"pid": connection.info.backend_pid, "statement_timeout": milliseconds}
+        row = connection.execute(self.statement("greet"), parameters).fetchone()
+        return Greeting(*row or ())
+
+
+def _insist_on_fitness(greeting: Greeting, schema: str) -> None:
+    if not greeting.verbatim:
+        raise DatabaseUnusable("the database does not keep json text as it was sent; PostgreSQL itself does")
+    if (greeting.schema_version or 0) > migrations.latest():
+        raise DatabaseUnusable(
+            f"the tables in {schema} are of version {greeting.schema_version}, newer than this program "
+            f"({migrations.latest()}); update checkpoint-manager"
+        )
+
+
+def _where(parameters: dict[str, Any]) -> str:
+    host = str(parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "the local socket")
+    port = str(parameters.get("port") or os.environ.get("PGPORT") or 5432)
+    database = str(parameters.get("dbname") or parameters.get("user") or "")
+    # A password with an @ or / in it that was not percent-encoded ends up in host or database.
+    return " ".join(
+        f"{part}" if "@" not in part else "(unreadable)" for part in (host, f"port {port}", database) if part
+    )

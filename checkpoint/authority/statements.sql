@@ -1,0 +1,208 @@
+-- Every statement of the worker, by name; {schema} is the quoted schema, so none depends on search_path.
+-- Times leave as microseconds since the epoch, ids compare under collation "C" (the columns declare it).
+
+-- name: greet
+-- Tells in one round trip what the connection leads to, and sets the session up where it is really ours (no pooler).
+SELECT pg_backend_pid() AS backend_pid,
+       current_setting('server_version') AS server_version,
+       '{"a":1.0, "a":1e1}'::json::text = '{"a":1.0, "a":1e1}' AS verbatim,
+       (SELECT max(version) FROM {schema}.workflow_checkpoint_migrations) AS schema_version,
+       (SELECT store_id::text FROM {schema}.workflow_checkpoint_store) AS store_id,
+       (SELECT backend_start::text FROM pg_stat_get_activity(pg_backend_pid())) AS backend_start,
+       CASE WHEN pg_backend_pid() = %(pid)s THEN
+           concat(set_config('statement_timeout', %(statement_timeout)s, false),
+                  set_config('default_transaction_isolation', 'read committed', false),
+                  set_config('idle_in_transaction_session_timeout', %(statement_timeout)s, false),
+                  set_config('search_path', 'pg_catalog', false))
+       END AS session;
+
+-- name: notice_lost_client
+-- A backend that waits notices within the interval that its client is gone; refused where the system cannot tell.
+SELECT set_config('client_connection_check_interval', '1000', false);
+
+-- name: save
+-- Writes the state whatever stood there, unless the row is another tenant's, another kind, or the statement too old.
+INSERT INTO {schema}.workflow_checkpoints AS c
+       (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
+SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
+FROM (SELECT clock_timestamp() AS at) AS now
+WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+ON CONFLICT (workflow_id, step_id) DO UPDATE
+SET state_data = EXCLUDED.state_data,
+    revision   = c.revision + 1,
+    write_id   = EXCLUDED.write_id,
+    updated_at = greatest(clock_timestamp(), c.updated_at + interval '1 microsecond')
+WHERE c.tenant_id = EXCLUDED.tenant_id
+  AND c.kind = 'checkpoint'
+  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+
+-- name: save_new
+-- Writes the state only where no row of that key stands.
+INSERT INTO {schema}.workflow_checkpoints
+       (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
+SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
+FROM (SELECT clock_timestamp() AS at) AS now
+WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+ON CONFLICT (workflow_id, step_id) DO NOTHING
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+
+-- name: save_over
+-- Writes the state only over the expected revision of the tenant's own row; never inserts.
+UPDATE {schema}.workflow_checkpoints
+SET state_data = %(state_data)s,
+    revision   = revision + 1,
+    write_id   = %(write_id)s::uuid,
+    updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
+WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
+  AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
+  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+
+-- name: standing
+-- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
+SELECT tenant_id, kind, revision, write_id::text, id,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
+
+-- name: get
+-- The row of one key, as it is committed now.
+SELECT tenant_id, state_data, id, revision,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s);
+
+-- name: list
+-- One page of a workflow, newest first; a row that is not saved meanwhile stands in exactly one page.
+SELECT step_id, tenant_id, state_data, id, revision,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond', %(before_id)s::bigint)
+ORDER BY updated_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- name: list_without_state
+-- The same page without the states, which are then not even read.
+SELECT step_id, tenant_id, NULL::json, id, revision,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond', %(before_id)s::bigint)
+ORDER BY updated_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- name: workflows
+-- One page of workflows with their number of checkpoints, the one saved last first.
+SELECT workflow_id, tenant_id, checkpoint_count, last_us
+FROM (SELECT workflow_id, tenant_id, count(*) AS checkpoint_count,
+             (extract(epoch FROM max(updated_at)) * 1000000)::bigint AS last_us
+      FROM {schema}.workflow_checkpoints
+      WHERE %(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s
+      GROUP BY workflow_id, tenant_id) AS w
+WHERE (-last_us, workflow_id, tenant_id)
+    > (-%(before_us)s::bigint, %(after_workflow)s::text COLLATE "C", %(after_tenant)s::text COLLATE "C")
+ORDER BY -last_us, workflow_id, tenant_id
+LIMIT %(limit)s;
+
+-- name: newest_of_tenant
+-- A tenant's rows, newest first, as one snapshot.
+SELECT workflow_id, step_id, tenant_id, state_data, id, revision,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE tenant_id = %(tenant_id)s
+ORDER BY updated_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- name: newest_of_workflow
+-- A tenant's rows of one workflow, newest first, as one snapshot.
+SELECT workflow_id, step_id, tenant_id, state_data, id, revision,
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
+ORDER BY updated_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- name: digests
+-- One page, in key order, of what identifies each row and of the SHA-256 of its stored text; the text stays here.
+SELECT workflow_id, step_id, tenant_id, id, revision, sha256(convert_to(state_data::text, 'UTF8'))
+FROM {schema}.workflow_checkpoints
+WHERE (workflow_id, step_id) > (%(after_workflow)s::text, %(after_step)s::text)
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+ORDER BY workflow_id, step_id
+LIMIT %(limit)s;
+
+-- name: digests_of_workflow
+-- The same page within one workflow.
+SELECT workflow_id, step_id, tenant_id, id, revision, sha256(convert_to(state_data::text, 'UTF8'))
+FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND step_id > %(after_step)s::text
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+ORDER BY workflow_id, step_id
+LIMIT %(limit)s;
+
+-- name: digests_of_keys
+-- The same of the keys given, for a second look.
+SELECT c.workflow_id, c.step_id, c.tenant_id, c.id, c.revision, sha256(convert_to(c.state_data::text, 'UTF8'))
+FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) AS k (workflow_id, step_id)
+JOIN {schema}.workflow_checkpoints AS c
+  ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
+WHERE %(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s;
+
+-- name: delete_step
+-- Removes one row of the tenant; tells which life of the key ended.
+DELETE FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
+  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+RETURNING workflow_id, step_id, tenant_id, id;
+
+-- name: delete_workflow
+-- Removes the tenant's rows of one workflow; tells which lives ended.
+DELETE FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
+  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+RETURNING workflow_id, step_id, tenant_id, id;
+
+-- name: prune
+-- Removes one chunk of rows not saved since the moment given, in its own transaction; open approvals stay.
+DELETE FROM {schema}.workflow_checkpoints
+WHERE (workflow_id, step_id) IN (
+    SELECT workflow_id, step_id FROM {schema}.workflow_checkpoints
+    WHERE updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
+      AND awaiting_since IS NULL
+      AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+      AND (%(workflow_id)s::text IS NULL OR workflow_id = %(workflow_id)s)
+    ORDER BY workflow_id, step_id
+    LIMIT %(limit)s
+    FOR UPDATE)
+  AND updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
+RETURNING workflow_id, step_id, tenant_id, id;
+
+-- name: prunable
+-- How many rows a prune up to the moment given would remove.
+SELECT count(*)
+FROM {schema}.workflow_checkpoints
+WHERE updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
+  AND awaiting_since IS NULL
+  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+  AND (%(workflow_id)s::text IS NULL OR workflow_id = %(workflow_id)s);
+
+-- name: server_time
+-- PostgreSQL's clock, less the seconds given.
+SELECT (extract(epoch FROM clock_timestamp() - %(ago_sec)s::bigint * interval '1 second') * 1000000)::bigint;
+
+-- name: health
+-- Whether the server takes writes, would keep them through a crash, and whether policies bind this role.
+SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable,
+       current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off' AS durable,
+       row_security_active(%(table)s::regclass) AS row_security;
+
+-- name: end_backend
+-- Ends the backend of a connection that was given up, so that it cannot act any more; true when none is left.
+SELECT coalesce(bool_and(pg_terminate_backend(pid, %(wait_ms)s)), true)
+FROM pg_stat_activity
+WHERE pid = %(pid)s AND backend_start = %(backend_start)s::timestamptz;

@@ -1,0 +1,290 @@
+"""What the worker asks of PostgreSQL, one method a question. Codes and semantics: contract, sections 3 and 4."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from checkpoint.authority.execution import Executor
+from checkpoint.authority.session import StateText
+from checkpoint.errors import CheckpointError
+from checkpoint.record import Digest, Life, Record, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from psycopg import Cursor
+
+    from checkpoint.settings import Settings
+
+T = TypeVar("T")
+
+PAGE_BYTES = 64 * 1024 * 1024
+STREAM_ROWS = 16
+PRUNE_CHUNK = 1000
+DIGEST_PAGE = 2000
+REFUSED_TRIES = 3
+LAST_MICROS = 253_000_000_000_000_000  # after every updated_at that the table takes
+LAST_ID = 2**63 - 1
+
+
+class Health(msgspec.Struct, frozen=True):
+    """What the server says of its ability to serve, and what it is."""
+
+    writable: bool
+    durable: bool
+    row_security: bool
+    server_version: str
+    schema_version: int | None
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """The row under a key, without its state."""
+
+    tenant_id: str
+    kind: str
+    revision: int
+    write_id: str
+    id: int
+    created_at: int
+    updated_at: int
+
+
+class Authority:
+    """The store in PostgreSQL. Opens its connection at the first question."""
+
+    def __init__(
+        self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None] = lambda *_, **__: None
+    ) -> None:
+        self._executor = Executor(settings, on_store, log)
+        self._session = self._executor.session
+        self._age_limit = f"{settings.statement_timeout + 1:.3f} seconds"
+
+    def save(
+        self, workflow_id: str, step_id: str, tenant_id: str, state_data: bytes, expected_revision: int | None
+    ) -> Record:
+        """The record as it stands after the write.
+
+        Raises TENANT_CONFLICT, KIND_CONFLICT, REVISION_CONFLICT, PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
+        """
+        name = "save" if expected_revision is None else "save_over" if expected_revision else "save_new"
+        write_id = os.urandom(16).hex()
+        parameters = {
+            "workflow_id": workflow_id,
+            "step_id": step_id,
+            "tenant_id": tenant_id,
+            "state_data": StateText(state_data),
+            "write_id": write_id,
+            "expected_revision": expected_revision,
+            "age_limit": self._age_limit,
+        }
+        uncertain = False
+
+        def record(row: tuple[Any, ...]) -> Record:
+            row_id, created_at, updated_at, revision = row
+            return Record(workflow_id, step_id, tenant_id, state_data, row_id, revision, created_at, updated_at)
+
+        def work(cursor: Cursor[Any]) -> Record:
+            for _ in range(REFUSED_TRIES):
+                row = self._one(cursor, name, parameters)
+                if row is not None:
+                    return record(row)
+                standing = self._standing(cursor, workflow_id, step_id)
+                _refuse(standing, tenant_id, expected_revision, uncertain=uncertain)
+            raise CheckpointError(
+                "PG_WRITE_ERROR",
+                "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
+            )
+
+        def settle(cursor: Cursor[Any]) -> Record | None:
+            nonlocal uncertain
+            uncertain = True
+            standing = self._standing(cursor, workflow_id, step_id)
+            if standing is None or standing.write_id.replace("-", "") != write_id:
+                return None
+            return record((standing.id, standing.created_at, standing.updated_at, standing.revision))
+
+        return self._executor.write("PG_WRITE_ERROR", work, settle)
+
+    def get(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Record | None:
+        """The record under a key, if it is of the tenant named. Raises PG_READ_ERROR."""
+        parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
+        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "get", parameters))
+        return None if row is None else Record(workflow_id, step_id, *row)
+
+    def page(
+        self,
+        workflow_id: str,
+        tenant_id: str | None,
+        limit: int,
+        before: tuple[int, int] | None,
+        *,
+        include_state: bool,
+    ) -> tuple[list[Record], bool]:
+        """One page, newest first, and whether more follow; it also ends at 64 MiB of states. Raises PG_LIST_ERROR."""
+        before_us, before_id = before or (LAST_MICROS, LAST_ID)
+        parameters = {
+            "workflow_id": workflow_id,
+            "tenant_id": tenant_id,
+            "limit": limit + 1,
+            "before_us": before_us,
+            "before_id": before_id,
+        }
+        statement = self._session.statement("list" if include_state else "list_without_state")
+
+        def work(cursor: Cursor[Any]) -> tuple[list[Record], bool]:
+            rows: list[Record] = []
+            size = 0
+            for step_id, owner, state, *rest in cursor.stream(statement, parameters, binary=True, size=STREAM_ROWS):
+                if len(rows) == limit or (rows and size + len(state or b"") > PAGE_BYTES):
+                    return rows, True
+                size += len(state or b"")
+                rows.append(Record(workflow_id, step_id, owner, state, *rest))
+            return rows, False
+
+        return self._executor.read("PG_LIST_ERROR", work)
+
+    def workflows(self, tenant_id: str | None, limit: int, after: tuple[int, str, str] | None) -> list[Workflow]:
+        """Up to `limit` workflows, newest first. Raises PG_LIST_ERROR."""
+        before_us, after_workflow, after_tenant = after or (LAST_MICROS, "", "")
+        parameters = {
+            "tenant_id": tenant_id,
+            "limit": limit,
+            "before_us": before_us,
+            "after_workflow": after_workflow,
+            "after_tenant": after_tenant,
+        }
+        rows = self._executor.read("PG_LIST_ERROR", lambda cursor: self._all(cursor, "workflows", parameters))
+        return [Workflow(*row) for row in rows]
+
+    def newest(
+        self, tenant_id: str, workflow_id: str | None, limit: int, consume: Callable[[Iterator[Record]], T]
+    ) -> T:
+        """What `consume` makes of the newest `limit` records, as one snapshot that streams. Raises REBUILD_FAILED.
+
+        After a broken connection `consume` is called once more, from the start.
+        """
+        name = "newest_of_tenant" if workflow_id is None else "newest_of_workflow"
+        parameters = {"tenant_id": tenant_id, "workflow_id": workflow_id, "limit": limit}
+
+        def work(cursor: Cursor[Any]) -> T:
+            rows = cursor.stream(self._session.statement(name), parameters, binary=True, size=STREAM_ROWS)
+            return consume(Record(*row) for row in rows)
+
+        return self._executor.read("REBUILD_FAILED", work)
+
+    def digests(self, workflow_id: str | None, tenant_id: str | None) -> Iterator[Digest]:
+        """Digests of all records in key order, read page by page. Raises VERIFY_FAILED."""
+        name = "digests" if workflow_id is None else "digests_of_workflow"
+        after_workflow, after_step = "", ""
+        while True:
+            parameters = {
+                "workflow_id": workflow_id,
+                "tenant_id": tenant_id,
+                "after_workflow": after_workflow,
+                "after_step": after_step,
+                "limit": DIGEST_PAGE,
+            }
+            rows = self._executor.read("VERIFY_FAILED", partial(self._all, name=name, parameters=parameters))
+            for row in rows:
+                yield Digest(*row)
+            if len(rows) < DIGEST_PAGE:
+                return
+            after_workflow, after_step = rows[-1][:2]
+
+    def digests_of(self, keys: Iterable[tuple[str, str]], tenant_id: str | None) -> dict[tuple[str, str], Digest]:
+        """Digests of the records under `keys`, as they stand now. Raises VERIFY_FAILED."""
+        keys = tuple(keys)
+        parameters = {
+            "workflow_ids": [workflow_id for workflow_id, _ in keys],
+            "step_ids": [step_id for _, step_id in keys],
+            "tenant_id": tenant_id,
+        }
+        rows = self._executor.read("VERIFY_FAILED", lambda cursor: self._all(cursor, "digests_of_keys", parameters))
+        return {(row[0], row[1]): Digest(*row) for row in rows}
+
+    def delete(self, workflow_id: str, step_id: str | None, tenant_id: str) -> list[Life]:
+        """The lives that ended. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN."""
+        name = "delete_workflow" if step_id is None else "delete_step"
+        parameters = {
+            "workflow_id": workflow_id,
+            "step_id": step_id,
+            "tenant_id": tenant_id,
+            "age_limit": self._age_limit,
+        }
+        rows = self._executor.write("PG_WRITE_ERROR", lambda cursor: self._all(cursor, name, parameters), settle=None)
+        return [Life(*row) for row in rows]
+
+    def prune(self, workflow_id: str | None, tenant_id: str | None, before_us: int) -> list[Life]:
+        """Ends one chunk of lives; none when all are ended. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN."""
+        parameters = self._prune_scope(workflow_id, tenant_id, before_us)
+        rows = self._executor.write(
+            "PG_WRITE_ERROR", lambda cursor: self._all(cursor, "prune", parameters), settle=None
+        )
+        return [Life(*row) for row in rows]
+
+    def prunable(self, workflow_id: str | None, tenant_id: str | None, before_us: int) -> int:
+        """How many records a prune would remove. Raises PG_WRITE_ERROR."""
+        parameters = self._prune_scope(workflow_id, tenant_id, before_us)
+        row = self._executor.read("PG_WRITE_ERROR", lambda cursor: self._one(cursor, "prunable", parameters))
+        return int(row[0]) if row else 0
+
+    def server_time(self, ago_sec: int) -> int:
+        """PostgreSQL's clock, less `ago_sec`, in microseconds since the epoch. Raises PG_WRITE_ERROR."""
+        parameters = {"ago_sec": ago_sec}
+        row = self._executor.read("PG_WRITE_ERROR", lambda cursor: self._one(cursor, "server_time", parameters))
+        return int(row[0]) if row else 0
+
+    def health(self) -> Health:
+        """Whether the server takes and keeps writes. Raises PG_READ_ERROR."""
+        parameters = {"table": f"{self._session.schema}.workflow_checkpoints"}
+        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "health", parameters))
+        writable, durable, row_security = row or (False, False, False)
+        greeting = self._session.greeting
+        return Health(writable, durable, row_security, greeting.server_version, greeting.schema_version)
+
+    def address(self) -> str:
+        """Where PostgreSQL is, without secrets."""
+        return self._session.address()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._session.close()
+
+    @staticmethod
+    def _prune_scope(workflow_id: str | None, tenant_id: str | None, before_us: int) -> dict[str, Any]:
+        return {"workflow_id": workflow_id, "tenant_id": tenant_id, "before_us": before_us, "limit": PRUNE_CHUNK}
+
+    def _one(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+        return cursor.execute(self._session.statement(name), parameters).fetchone()
+
+    def _all(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return cursor.execute(self._session.statement(name), parameters).fetchall()
+
+    def _standing(self, cursor: Cursor[Any], workflow_id: str, step_id: str) -> _Standing | None:
+        row = self._one(cursor, "standing", {"workflow_id": workflow_id, "step_id": step_id})
+        return None if row is None else _Standing(*row)
+
+
+def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:
+    """Raises why a save wrote nothing, if what stands under its key just after explains it."""
+    if standing is not None and standing.tenant_id != tenant_id:
+        raise CheckpointError("TENANT_CONFLICT", "this workflow_id and step_id belong to another tenant; use other ids")
+    if standing is not None and standing.kind != "checkpoint":
+        raise CheckpointError(
+            "KIND_CONFLICT", "an approval stands under this workflow_id and step_id; save under another step_id"
+        )
+    current = 0 if standing is None else standing.revision
+    if expected_revision is None or expected_revision == current:
+        return  # what stood in the way is gone already, or the statement came too late
+    if uncertain and current > expected_revision + 1:
+        raise CheckpointError(
+            "PG_WRITE_UNKNOWN", "the connection broke, and others have saved since; a get tells what stands"
+        )
+    raise CheckpointError(
+        "REVISION_CONFLICT",
+        f"expected_revision {expected_revision} does not hold, the revision is {current}; get the state and decide",
+    )

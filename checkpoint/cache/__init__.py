@@ -1,0 +1,1 @@
+"""SQLite: a local cache that may be lost at any moment and is never the authority."""

@@ -1,0 +1,216 @@
+"""The cache as actions see it: what may be served, and how changes of the authority reach it (contract, section 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from checkpoint import clock
+from checkpoint.cache.entry import ENDED, Entry
+from checkpoint.cache.failure import CacheError
+from checkpoint.cache.file import CacheFile
+from checkpoint.cache.store import CacheStore
+from checkpoint.cache.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from checkpoint.record import Digest, Life, Record
+    from checkpoint.settings import Settings
+
+DEFAULT_TENANT = "default"
+DRAIN_SECONDS = 2.0
+REBUILD_WAIT_MS = 5000
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What the cache knows of a key: an entry, and whether it may be served without asking PostgreSQL."""
+
+    entry: Entry
+    fresh: bool
+
+
+class Cache:
+    """The local cache of one authority. `source` identifies that authority's address; '' stands for none.
+
+    Nothing here raises but CacheError, and that only where the caller has to know.
+    """
+
+    def __init__(self, settings: Settings, source: str) -> None:
+        self._ttl_ms = settings.cache_ttl * 1000
+        self._wait_ms = settings.cache_wait_ms
+        self._source = source
+        self._store_id: str | None = None
+        self._trusted_since = 0
+        made: set[tuple[int, int] | None] = set()
+
+        def file(busy_ms: int) -> CacheFile:
+            return CacheFile(settings.cache_path, settings.cache_max_bytes, busy_ms, made, self._distrust)
+
+        self._store = CacheStore(file(0), settings.cache_max_bytes)
+        self._writer = Writer(self._store, file, settings.cache_max_bytes, settings.cache_wait_ms)
+        self._writer.overflowed = self._distrust
+        self.path = settings.cache_path
+
+    @property
+    def write_failures(self) -> int:
+        """How many attempts to write failed so far."""
+        return self._writer.failures
+
+    def know_store(self, store_id: str) -> None:
+        """PostgreSQL was reached, and this is the store there; entries of another one are not served any more."""
+        if self._store_id != store_id:
+            self._store_id = store_id
+            try:
+                self._store.know_store(self._source, store_id)
+            except CacheError:
+                pass  # other processes learn it when they connect
+
+    def find(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Found | None:
+        """What is known of a key for this tenant, or for a request that names none."""
+        queued = self._writer.pending((workflow_id, step_id))
+        if queued is not None:
+            return Found(queued, fresh=False) if self._visible(queued, tenant_id, self._store_id) else None
+        try:
+            entry, store_id = self._store.find(workflow_id, step_id, self._source)
+        except CacheError:
+            return None
+        if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):
+            return None
+        age = clock.now_ms() - entry.cached_at
+        return Found(entry, fresh=0 <= age < self._ttl_ms and entry.cached_at >= self._trusted_since)
+
+    def put(self, records: Iterable[Record], answered_at: int) -> bool:
+        """Takes over what PostgreSQL answered at `answered_at` (ms). True when it is in the file within the budget."""
+        return self._writer.put([self._entry(record, answered_at) for record in records])
+
+    def end(self, lives: Sequence[Life]) -> bool:
+        """Takes over that rows were deleted; older states of these lives do not come back."""
+        now = clock.now_ms()
+        return self._writer.put(
+            [
+                Entry(
+                    life.workflow_id, life.step_id, life.tenant_id, None, life.id, ENDED, None, None, now, *self._origin
+                )
+                for life in lives
+            ]
+        )
+
+    def put_lossy(self, record: Record) -> tuple[bool, int]:
+        """Stores what PostgreSQL does not know: whether it was written, and when. Raises TENANT_CONFLICT's cause.
+
+        A write that does not succeed within the budget does not happen later.
+        """
+        entry = self._entry(record, clock.now_ms())
+        queued = self._writer.pending(entry.key)
+        if queued is not None:
+            if queued.tenant_id != record.tenant_id and queued.state_data is not None:
+                raise OtherTenantsEntry
+            return False, entry.cached_at
+        try:
+            if not self._store.put_lossy(entry, self._wait_ms):
+                raise OtherTenantsEntry
+        except CacheError:
+            return False, entry.cached_at
+        return True, entry.cached_at
+
+    def drop_seen(self, entry: Entry) -> None:
+        """Removes an entry that PostgreSQL does not confirm, if it is still the one that was seen."""
+        self._writer.discard(lambda queued: queued is entry)
+        try:
+            self._store.drop_seen(entry)
+        except CacheError:
+            self._distrust()
+
+    def drop(self, tenant_id: str | None, workflow_id: str | None, step_id: str | None) -> None:
+        """Removes what is cached of a scope, because what stands in PostgreSQL is not known."""
+        self._writer.discard(
+            lambda entry: (
+                tenant_id in (None, entry.tenant_id)
+                and workflow_id in (None, entry.workflow_id)
+                and step_id in (None, entry.step_id)
+            )
+        )
+        try:
+            self._store.drop_scope(tenant_id, workflow_id, step_id, self._wait_ms)
+        except CacheError:
+            self._distrust()
+
+    def begin_rebuild(self) -> int:
+        """The mark that tells what stood before from what is written while the rebuild reads. Raises CacheError."""
+        self._writer.drain(self._wait_ms / 1000)
+        try:
+            return self._store.begin_epoch(REBUILD_WAIT_MS)
+        except CacheError as error:
+            if not error.damaged:
+                raise
+            return self._store.begin_epoch(REBUILD_WAIT_MS)
+
+    def rebuild(
+        self, tenant_id: str, workflow_id: str | None, mark: int, records: Iterator[Record]
+    ) -> tuple[int, int, bool]:
+        """Puts `records` in the place of what stood before `mark`, in one transaction. Raises CacheError.
+
+        Returns how many entries were there, how many are there now, and whether room ran out.
+        """
+        now = clock.now_ms()
+        entries = (self._entry(record, now) for record in records)
+        return self._store.replace(tenant_id, workflow_id, mark, entries, REBUILD_WAIT_MS)
+
+    def digests(self, workflow_id: str | None, tenant_id: str | None) -> Iterator[Digest]:
+        """Digests of a scope's entries in key order, expired ones too. Raises CacheError."""
+        self._writer.drain(self._wait_ms / 1000)
+        return self._store.digests(workflow_id, tenant_id, self._of_this_authority)
+
+    def digests_of(self, keys: Iterable[tuple[str, str]], tenant_id: str | None) -> dict[tuple[str, str], Digest]:
+        """Digests of the entries under `keys`, as they stand now. Raises CacheError."""
+        self._writer.drain(self._wait_ms / 1000)
+        return {
+            digest.key: digest
+            for key in keys
+            for digest in self._store.digest_of(*key, self._of_this_authority)
+            if tenant_id in (None, digest.tenant_id)
+        }
+
+    def health(self) -> tuple[int, int, str]:
+        """Entries, bytes and journal mode of the file. Raises CacheError."""
+        return (self._store.count(), *self._store.size_and_mode())
+
+    def close(self) -> bool:
+        """Drains what is queued, 2 s at most. False when something was left."""
+        drained = self._writer.drain(DRAIN_SECONDS)
+        self._store.file.close()
+        return drained
+
+    @property
+    def _origin(self) -> tuple[str, str | None]:
+        return self._source, self._store_id
+
+    def _entry(self, record: Record, cached_at: int) -> Entry:
+        return Entry(
+            **msgspec.structs.asdict(record), cached_at=cached_at, source=self._source, store_id=self._store_id
+        )
+
+    def _visible(self, entry: Entry, tenant_id: str | None, store_id: str | None) -> bool:
+        if entry.state_data is None or not self._same_authority(entry, store_id):
+            return False
+        if tenant_id is not None:
+            return entry.tenant_id == tenant_id
+        return entry.id is not None or entry.tenant_id == DEFAULT_TENANT
+
+    def _same_authority(self, entry: Entry, store_id: str | None) -> bool:
+        if self._source == "" or entry.source == "":
+            return True
+        return entry.source == self._source and (store_id is None or entry.store_id in (None, store_id))
+
+    def _of_this_authority(self, entry: Entry) -> bool:
+        return self._same_authority(entry, self._store_id)
+
+    def _distrust(self) -> None:
+        """From now on only what PostgreSQL answers after this moment is served."""
+        self._trusted_since = clock.now_ms()
+
+
+class OtherTenantsEntry(Exception):
+    """The key holds an entry of another tenant."""

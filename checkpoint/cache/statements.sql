@@ -1,0 +1,99 @@
+-- Every statement on the cache file, by name.
+
+-- name: find
+-- The entry of a key, and the store that the source asked about led to last.
+SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, source, store_id, checksum,
+       (SELECT store_id FROM cache_store WHERE source = :source)
+FROM checkpoint_cache WHERE workflow_id = :workflow_id AND step_id = :step_id;
+
+-- name: put
+-- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back.
+INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
+                              cached_at, source, store_id, epoch, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_epoch), ?)
+ON CONFLICT (workflow_id, step_id) DO UPDATE
+SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = excluded.id, revision = excluded.revision,
+    created_at = excluded.created_at, updated_at = excluded.updated_at, cached_at = excluded.cached_at,
+    source = excluded.source, store_id = excluded.store_id, epoch = excluded.epoch, checksum = excluded.checksum
+WHERE checkpoint_cache.id IS NULL
+   OR checkpoint_cache.source <> excluded.source
+   OR checkpoint_cache.store_id IS NOT excluded.store_id
+   OR (excluded.id, excluded.revision) >= (checkpoint_cache.id, checkpoint_cache.revision);
+
+-- name: put_lossy
+-- Writes an entry that PostgreSQL does not know, unless another tenant's entry stands there.
+INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
+                              cached_at, source, store_id, epoch, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_epoch), ?)
+ON CONFLICT (workflow_id, step_id) DO UPDATE
+SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = excluded.id, revision = excluded.revision,
+    created_at = excluded.created_at, updated_at = excluded.updated_at, cached_at = excluded.cached_at,
+    source = excluded.source, store_id = excluded.store_id, epoch = excluded.epoch, checksum = excluded.checksum
+WHERE checkpoint_cache.tenant_id = excluded.tenant_id OR checkpoint_cache.state_data IS NULL;
+
+-- name: drop_seen
+-- Removes the very entry that was seen, not one written since.
+DELETE FROM checkpoint_cache
+WHERE workflow_id = ? AND step_id = ? AND checksum = ? AND cached_at = ?;
+
+-- name: drop_scope
+-- Removes the entries of one tenant, or of all, in one workflow, or in all, of one step, or of all.
+DELETE FROM checkpoint_cache
+WHERE (:tenant_id IS NULL OR tenant_id = :tenant_id)
+  AND (:workflow_id IS NULL OR workflow_id = :workflow_id)
+  AND (:step_id IS NULL OR step_id = :step_id);
+
+-- name: begin_epoch
+-- Marks the beginning of a rebuild: what is written from now on carries the new number.
+UPDATE cache_epoch SET epoch = epoch + 1 RETURNING epoch;
+
+-- name: count_before
+-- How many entries of a rebuild's scope stood before it began.
+SELECT count(*) FROM checkpoint_cache
+WHERE tenant_id = :tenant_id AND (:workflow_id IS NULL OR workflow_id = :workflow_id)
+  AND epoch < :epoch AND state_data IS NOT NULL;
+
+-- name: drop_before
+-- Removes what of a rebuild's scope stood before it began.
+DELETE FROM checkpoint_cache
+WHERE tenant_id = :tenant_id AND (:workflow_id IS NULL OR workflow_id = :workflow_id) AND epoch < :epoch;
+
+-- name: page
+-- One page of a scope in key order.
+SELECT workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at, cached_at, source, store_id,
+       checksum
+FROM checkpoint_cache
+WHERE (workflow_id, step_id) > (:after_workflow, :after_step)
+  AND workflow_id <= :last_workflow
+  AND (:tenant_id IS NULL OR tenant_id = :tenant_id)
+  AND state_data IS NOT NULL
+ORDER BY workflow_id, step_id
+LIMIT :limit;
+
+-- name: one
+-- The same of one key.
+SELECT workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at, cached_at, source, store_id,
+       checksum
+FROM checkpoint_cache
+WHERE workflow_id = :workflow_id AND step_id = :step_id AND state_data IS NOT NULL;
+
+-- name: know_store
+-- Remembers which store a source leads to.
+INSERT INTO cache_store (source, store_id) VALUES (?, ?)
+ON CONFLICT (source) DO UPDATE SET store_id = excluded.store_id WHERE store_id <> excluded.store_id;
+
+-- name: count
+-- How many entries there are.
+SELECT count(*) FROM checkpoint_cache WHERE state_data IS NOT NULL;
+
+-- name: oldest
+-- The entries in the order in which they go when room is needed.
+SELECT rowid, length(state_data), epoch FROM checkpoint_cache ORDER BY cached_at, rowid;
+
+-- name: evict
+-- Removes one entry.
+DELETE FROM checkpoint_cache WHERE rowid = ?;
+
+-- name: forget_ended
+-- Removes the marks of lives that ended long ago.
+DELETE FROM checkpoint_cache WHERE state_data IS NULL AND cached_at < ?;

@@ -1,0 +1,225 @@
+"""The statements on the cache file: entries in, entries out, each checked against its checksum when it is read."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from checkpoint.cache.entry import Entry
+from checkpoint.cache.failure import CacheError, Damage, is_full
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from checkpoint.cache.file import CacheFile
+    from checkpoint.record import Digest
+
+T = TypeVar("T")
+
+ENDED_KEPT_MS = 3_600_000
+PAGE = 200
+LAST_TEXT = "\U0010ffff" * 256
+
+
+class CacheStore:
+    """Statements on one connection. Every method raises CacheError for whatever the file does."""
+
+    def __init__(self, file: CacheFile, max_bytes: int) -> None:
+        self.file = file
+        self._max_bytes = max_bytes
+        self._sql = file.statements
+
+    def find(self, workflow_id: str, step_id: str, source: str) -> tuple[Entry | None, str | None]:
+        """The entry of a key, and the store that `source` led to last. A damaged entry counts as damage of the file."""
+        parameters = {"workflow_id": workflow_id, "step_id": step_id, "source": source}
+
+        def work(connection: sqlite3.Connection) -> tuple[Entry | None, str | None]:
+            row = connection.execute(self._sql["find"], parameters).fetchone()
+            if row is None:
+                return None, None
+            *fields, checksum, store_id = row
+            return _checked((workflow_id, step_id, *fields), checksum), store_id
+
+        return self.file.run(work)
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Writes confirmed entries as one transaction, each unless a newer one stands there."""
+        entries = [entry if entry.size <= self._max_bytes // 2 else entry.without_state() for entry in entries]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["put"], [entry.row() for entry in entries])
+            self._forget_ended(connection, entries)
+
+        if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
+            row = entries[0].row()
+            self._with_room(entries[0].size, lambda: self.file.run(lambda c: c.execute(self._sql["put"], row)))
+        else:
+            self._with_room(sum(entry.size for entry in entries), lambda: self.file.change(work))
+
+    def put_lossy(self, entry: Entry, busy_ms: int) -> bool:
+        """Writes an entry that PostgreSQL does not know; False where another tenant's entry stands there."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            return connection.execute(self._sql["put_lossy"], entry.row()).rowcount == 1
+
+        return self._with_room(entry.size, lambda: self.file.change(work, busy_ms))
+
+    def drop_seen(self, entry: Entry) -> None:
+        """Removes this very entry, not one written since."""
+        values = (entry.workflow_id, entry.step_id, entry.checksum(), entry.cached_at)
+        self.file.run(lambda connection: connection.execute(self._sql["drop_seen"], values))
+
+    def drop_scope(self, tenant_id: str | None, workflow_id: str | None, step_id: str | None, busy_ms: int) -> None:
+        """Removes the entries of a scope; None stands for all."""
+        scope = {"tenant_id": tenant_id, "workflow_id": workflow_id, "step_id": step_id}
+        self.file.change(lambda connection: connection.execute(self._sql["drop_scope"], scope), busy_ms)
+
+    def know_store(self, source: str, store_id: str) -> None:
+        """Remembers which store a source leads to."""
+        self.file.run(lambda connection: connection.execute(self._sql["know_store"], (source, store_id)))
+
+    def begin_epoch(self, busy_ms: int) -> int:
+        """The number that everything written from now on carries, at least."""
+        return self.file.change(
+            lambda connection: int(connection.execute(self._sql["begin_epoch"]).fetchone()[0]), busy_ms
+        )
+
+    def replace(
+        self, tenant_id: str, workflow_id: str | None, epoch: int, entries: Iterator[Entry], busy_ms: int
+    ) -> tuple[int, int, bool]:
+        """Puts `entries` in the place of what stood in the scope before `epoch`, in one transaction.
+
+        Returns how many were there, how many are there now, and whether room ran out before the entries did. Whatever
+        `entries` raises passes through, and nothing has changed then.
+        """
+        scope = {"tenant_id": tenant_id, "workflow_id": workflow_id, "epoch": epoch}
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int, bool]:
+            before: int = connection.execute(self._sql["count_before"], scope).fetchone()[0]
+            connection.execute(self._sql["drop_before"], scope)
+            written, size = 0, 0
+            for entry in entries:
+                size += entry.size
+                if size > self._max_bytes * 3 // 4 or not self._insert(connection, entry, epoch):
+                    return before, written, True
+                written += 1
+            return before, written, False
+
+        return self.file.change(work, busy_ms)
+
+    def digests(
+        self, workflow_id: str | None, tenant_id: str | None, ours: Callable[[Entry], bool]
+    ) -> Iterator[Digest]:
+        """Digests of a scope in key order, page by page, of the entries that `ours` accepts."""
+        after = (workflow_id or "", "")
+        while True:
+            scope = {
+                "last_workflow": LAST_TEXT if workflow_id is None else workflow_id,
+                "tenant_id": tenant_id,
+                "after_workflow": after[0],
+                "after_step": after[1],
+                "limit": PAGE,
+            }
+            last, digests = self.file.run(partial(self._page, scope=scope, ours=ours))
+            yield from digests
+            if last is None:
+                return
+            after = last
+
+    def digest_of(self, workflow_id: str, step_id: str, ours: Callable[[Entry], bool]) -> list[Digest]:
+        """The digest of one key, if it has an entry that `ours` accepts."""
+        parameters = {"workflow_id": workflow_id, "step_id": step_id}
+        row = self.file.run(lambda connection: connection.execute(self._sql["one"], parameters).fetchone())
+        return [] if row is None else self._digest(row, ours)
+
+    def count(self) -> int:
+        """How many entries there are."""
+        return self.file.run(lambda connection: int(connection.execute(self._sql["count"]).fetchone()[0]))
+
+    def size_and_mode(self) -> tuple[int, str]:
+        """Bytes of the file's pages, and the journal mode."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, str]:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            return pages * page_size, str(mode)
+
+        return self.file.run(work)
+
+    def _page(
+        self, connection: sqlite3.Connection, scope: dict[str, Any], ours: Callable[[Entry], bool]
+    ) -> tuple[tuple[str, str] | None, list[Digest]]:
+        digests: list[Digest] = []
+        last = None
+        rows = 0
+        for row in connection.execute(self._sql["page"], scope):
+            last, rows = (row[0], row[1]), rows + 1
+            digests += self._digest(row, ours)
+        return (last if rows == scope["limit"] else None), digests
+
+    @staticmethod
+    def _digest(row: tuple[Any, ...], ours: Callable[[Entry], bool]) -> list[Digest]:
+        """The digest of an entry; an entry that does not match its checksum equals nothing."""
+        entry = Entry(*row[:-1])
+        if not ours(entry):
+            return []
+        try:
+            intact = entry.checksum() == row[-1]
+            digest = entry.digest()
+        except (TypeError, ValueError, AttributeError):
+            raise Damage("an entry holds what was never written") from None
+        return [digest if intact else msgspec.structs.replace(digest, sha256=b"")]
+
+    def _insert(self, connection: sqlite3.Connection, entry: Entry, epoch: int) -> bool:
+        for _ in range(2):
+            try:
+                connection.execute(self._sql["put"], entry.row())
+                return True
+            except sqlite3.Error as error:
+                if not is_full(error) or not connection.in_transaction:
+                    raise
+                self._evict(connection, entry.size, before_epoch=epoch)
+        return False
+
+    def _with_room(self, size: int, work: Callable[[], T]) -> T:
+        """Does `work`, a second time after the oldest entries have gone if the file had reached its limit."""
+        try:
+            return work()
+        except CacheError as error:
+            if error.__cause__ is None or not is_full(error.__cause__):
+                raise
+        self.file.change(lambda connection: self._evict(connection, size))
+        return work()
+
+    def _evict(self, connection: sqlite3.Connection, size: int, before_epoch: int | None = None) -> None:
+        wanted = max(2 * size, self._max_bytes // 10)
+        victims = []
+        for rowid, length, epoch in connection.execute(self._sql["oldest"]):
+            if before_epoch is not None and epoch >= before_epoch:
+                continue
+            victims.append((rowid,))
+            wanted -= (length or 0) + 200
+            if wanted <= 0:
+                break
+        connection.executemany(self._sql["evict"], victims)
+
+    def _forget_ended(self, connection: sqlite3.Connection, entries: list[Entry]) -> None:
+        ended = [entry.cached_at for entry in entries if entry.state_data is None]
+        if ended:
+            connection.execute(self._sql["forget_ended"], (max(ended) - ENDED_KEPT_MS,))
+
+
+def _checked(fields: tuple[Any, ...], checksum: object) -> Entry:
+    """The entry, if it is what was written. Raises Damage."""
+    try:
+        entry = Entry(*fields)
+        intact = entry.checksum() == checksum
+    except (TypeError, ValueError, AttributeError):
+        intact = False
+    if not intact:
+        raise Damage("an entry does not match its checksum")
+    return entry

@@ -1,0 +1,123 @@
+"""Cache writes: at once where nothing stands in the way, else by a thread in the background (contract, section 3).
+
+What is queued counts as the newest: such a key is not served from the file until its change is there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from checkpoint.cache.failure import CacheError
+from checkpoint.cache.store import CacheStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from checkpoint.cache.entry import Entry
+    from checkpoint.cache.file import CacheFile
+
+HELD_BYTES = 32 * 1024 * 1024
+HELD_KEYS = 100_000
+AT_ONCE_BYTES = 256 * 1024
+BUSY_MS = 100
+FIRST_PAUSE = 0.02
+LAST_PAUSE = 0.5
+
+
+class Writer:
+    """Applies entries to the file in order, and tries those again that failed, while the process lives.
+
+    `front` is the store of the serving thread; the background thread has a connection of its own.
+    """
+
+    def __init__(self, front: CacheStore, make_file: Callable[[int], CacheFile], max_bytes: int, wait_ms: int) -> None:
+        self._front = front
+        self._make_file = make_file
+        self._max_bytes = max_bytes
+        self._wait = wait_ms / 1000
+        self._pending: dict[tuple[str, str], Entry] = {}
+        self._held_bytes = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self.failures = 0
+        self.overflowed: Callable[[], None] = lambda: None
+
+    def put(self, entries: Sequence[Entry]) -> bool:
+        """Hands entries over. True when they are in the file; waits for that no longer than the budget."""
+        if not entries:
+            return True
+        overdue = bool(self._pending)
+        if not overdue and len(entries) <= HELD_KEYS and sum(entry.size for entry in entries) <= AT_ONCE_BYTES:
+            try:
+                self._front.put(entries)
+            except CacheError:
+                self.failures += 1
+            else:
+                return True
+        with self._changed:
+            for entry in entries:
+                self._hold(entry)
+            self._start()
+            self._changed.notify_all()
+            if overdue:
+                return False
+            return self._changed.wait_for(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
+
+    def pending(self, key: tuple[str, str]) -> Entry | None:
+        """The change of a key that is not in the file yet."""
+        return self._pending.get(key)
+
+    def discard(self, belongs: Callable[[Entry], bool]) -> None:
+        """Gives up queued changes, because what they say may be wrong."""
+        with self._changed:
+            for key in [key for key, entry in self._pending.items() if belongs(entry)]:
+                self._release(key)
+
+    def drain(self, seconds: float) -> bool:
+        """Waits until everything is in the file, no longer than `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._pending, seconds)
+
+    def _hold(self, entry: Entry) -> None:
+        self._release(entry.key)
+        if self._held_bytes + entry.size > HELD_BYTES:
+            entry = entry.without_state()
+        if len(self._pending) >= HELD_KEYS:
+            self._pending.clear()
+            self._held_bytes = 0
+            self.overflowed()
+        self._pending[entry.key] = entry
+        self._held_bytes += entry.size
+
+    def _release(self, key: tuple[str, str]) -> None:
+        entry = self._pending.pop(key, None)
+        if entry is not None:
+            self._held_bytes -= entry.size
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="checkpoint-cache", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        store = CacheStore(self._make_file(BUSY_MS), self._max_bytes)
+        pause = FIRST_PAUSE
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._pending))
+                batch = list(self._pending.values())
+            try:
+                store.put(batch)
+            except CacheError:
+                self.failures += 1
+                time.sleep(pause)
+                pause = min(2 * pause, LAST_PAUSE)
+                continue
+            pause = FIRST_PAUSE
+            with self._changed:
+                for entry in batch:
+                    if self._pending.get(entry.key) is entry:
+                        self._release(entry.key)
+                self._changed.notify_all()

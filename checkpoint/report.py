@@ -1,0 +1,91 @@
+"""The report of a verification: JSON with every difference, written whole or not at all (contract, section 3)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from checkpoint.comparison import KINDS
+from checkpoint.folder import make_private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from checkpoint.comparison import Difference
+
+KEEP = 50
+LISTED = 1000
+SPOOL_BYTES = 1024 * 1024
+_PREFIX = "verify-"
+
+
+class Report:
+    """Collects differences: all of them in spools, the first 1000 of each kind for the answer."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(KINDS, 0)
+        self.listed: dict[str, list[dict[str, str]]] = {kind: [] for kind in KINDS}
+        self._spools = {kind: SpooledTemporaryFile(SPOOL_BYTES) for kind in KINDS}  # noqa: SIM115 - they go with the report
+
+    def add(self, difference: Difference) -> None:
+        """Takes one more difference; they come in key order."""
+        kind = difference.kind
+        item = difference.item()
+        self._spools[kind].write((b",\n" if self.counts[kind] else b"") + msgspec.json.encode(item))
+        self.counts[kind] += 1
+        if self.counts[kind] <= LISTED:
+            self.listed[kind].append(item)
+
+    def write(self, folder: str, summary: dict[str, Any]) -> str:
+        """Writes `summary` and all differences into `folder`; the absolute path. Raises OSError."""
+        make_private(folder)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        name = f"{_PREFIX}{stamp}-{time.time_ns() % 10**9:09d}-{secrets.token_hex(4)}.json"
+        path = os.path.join(folder, name)
+        temporary = f"{path}.tmp"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                os.fchmod(descriptor, 0o600)
+                file.writelines(self._pieces(summary))
+                file.flush()
+                os.fsync(descriptor)
+            os.rename(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(folder)
+        _keep_newest(folder)
+        return path
+
+    def _pieces(self, summary: dict[str, Any]) -> Iterator[bytes]:
+        yield msgspec.json.encode(summary)[:-1] + b',\n"mismatches":{'
+        for number, kind in enumerate(KINDS):
+            yield (b"],\n" if number else b"\n") + msgspec.json.encode(kind) + b":[\n"
+            spool = self._spools[kind]
+            spool.seek(0)
+            while piece := spool.read(SPOOL_BYTES):
+                yield piece
+        yield b"]}}\n"
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _keep_newest(folder: str) -> None:
+    reports = sorted(name for name in os.listdir(folder) if name.startswith(_PREFIX))
+    for name in reports[:-KEEP]:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, name))

@@ -1,0 +1,159 @@
+"""The environment, read once into one frozen object (contract, section 6)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from checkpoint.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOG_LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
+POSTGRES_PREFIXES = ("postgresql://", "postgres://")
+EMBEDDED_PREFIX = "embedded:"
+MOST_DIGITS = 18
+MOST_NAME_BYTES = 63  # of an identifier in PostgreSQL
+
+
+class Variable(NamedTuple):
+    """One environment variable: its name, its default as one would write it, and what it means."""
+
+    name: str
+    default: str | None
+    meaning: str
+
+
+VARIABLES: tuple[Variable, ...] = (
+    Variable(
+        "DATABASE_URL",
+        None,
+        "libpq URL or key=value string of the PostgreSQL authority, several hosts allowed; or embedded: or "
+        "embedded:PATH for a server that the product starts itself",
+    ),
+    Variable("CHECKPOINT_SCHEMA", "public", "PostgreSQL schema that holds the tables"),
+    Variable("CHECKPOINT_DATA_DIR", "data/checkpoint_mcp", "folder of cache.db and reports/; made on first use"),
+    Variable("CHECKPOINT_CACHE_TTL", "300", "seconds for which a cache entry is served after PostgreSQL confirmed it"),
+    Variable(
+        "CHECKPOINT_CACHE_MAX_BYTES", "1073741824", "size limit of the cache file in bytes; oldest entries go first"
+    ),
+    Variable("CHECKPOINT_CACHE_WAIT_MS", "50", "milliseconds that an answer waits at most for its cache write"),
+    Variable("CHECKPOINT_REBUILD_LIMIT", "10000", "rows that one rebuild reads at most"),
+    Variable("CHECKPOINT_MAX_REQUEST_BYTES", "67108864", "bytes of one request line at most"),
+    Variable("CHECKPOINT_CONNECT_TIMEOUT", "5", "seconds to wait for a connection to one host"),
+    Variable("CHECKPOINT_STATEMENT_TIMEOUT", "30", "seconds to wait for one PostgreSQL statement"),
+    Variable("CHECKPOINT_TIMEZONE", "UTC", "IANA time zone of the times in answers"),
+    Variable("CHECKPOINT_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING, ERROR or CRITICAL; JSON lines on stderr"),
+)
+_DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the environment asks for, checked. Times are in seconds unless the name says otherwise."""
+
+    database_url: str | None
+    schema: str
+    data_dir: str
+    cache_ttl: float
+    cache_max_bytes: int
+    cache_wait_ms: int
+    rebuild_limit: int
+    max_request_bytes: int
+    connect_timeout: float
+    statement_timeout: float
+    timezone: str
+    log_level: int
+
+    @property
+    def cache_path(self) -> str:
+        """Absolute path of the cache file."""
+        return os.path.join(self.data_dir, "cache.db")
+
+    @property
+    def reports_dir(self) -> str:
+        """Absolute path of the folder of verify reports."""
+        return os.path.join(self.data_dir, "reports")
+
+
+def load(environ: Mapping[str, str]) -> Settings:
+    """Settings from `environ`; an empty value counts as unset. Raises SettingsError naming the variable."""
+    reader = _Reader(environ)
+    return Settings(
+        database_url=reader.database_url("DATABASE_URL"),
+        schema=reader.identifier("CHECKPOINT_SCHEMA"),
+        data_dir=reader.folder("CHECKPOINT_DATA_DIR"),
+        cache_ttl=reader.number("CHECKPOINT_CACHE_TTL", least=0, most=10**10),
+        cache_max_bytes=reader.integer("CHECKPOINT_CACHE_MAX_BYTES", least=65536, most=2**46),
+        cache_wait_ms=reader.integer("CHECKPOINT_CACHE_WAIT_MS", least=0, most=60_000),
+        rebuild_limit=reader.integer("CHECKPOINT_REBUILD_LIMIT", least=1, most=10**12),
+        max_request_bytes=reader.integer("CHECKPOINT_MAX_REQUEST_BYTES", least=64, most=2**30),
+        connect_timeout=reader.number("CHECKPOINT_CONNECT_TIMEOUT", least=0.1, most=3600),
+        statement_timeout=reader.number("CHECKPOINT_STATEMENT_TIMEOUT", least=0.1, most=86400),
+        timezone=reader.timezone("CHECKPOINT_TIMEZONE"),
+        log_level=reader.log_level("CHECKPOINT_LOG_LEVEL"),
+    )
+
+
+class _Reader:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def _text(self, name: str) -> str:
+        return self._environ.get(name, "").strip() or _DEFAULTS[name] or ""
+
+    def number(self, name: str, *, least: float, most: float) -> float:
+        try:
+            value = float(self._text(name))
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise SettingsError(f"{name} must be a number from {least:g} to {most:g}")
+        return value
+
+    def integer(self, name: str, *, least: int, most: int) -> int:
+        text = self._text(name)
+        if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and least <= int(text) <= most):
+            raise SettingsError(f"{name} must be a whole number from {least} to {most}")
+        return int(text)
+
+    def database_url(self, name: str) -> str | None:
+        """Only the form is looked at here: reading the string needs libpq, which a cache hit does not load."""
+        text = self._text(name)
+        if not text or text.startswith((*POSTGRES_PREFIXES, EMBEDDED_PREFIX)):
+            return text or None
+        if "=" in text and "://" not in text.split("=", 1)[0]:
+            return text
+        raise SettingsError(
+            f"{name} must start with postgresql:// (or be a libpq key=value string), or be embedded: or embedded:PATH"
+        )
+
+    def identifier(self, name: str) -> str:
+        text = self._text(name)
+        if "\0" in text or len(text.encode("utf-8", "surrogateescape")) > MOST_NAME_BYTES or text.startswith("pg_"):
+            raise SettingsError(
+                f"{name} must be a PostgreSQL schema name of at most 63 bytes that does not start with pg_"
+            )
+        return text
+
+    def folder(self, name: str) -> str:
+        return os.path.abspath(os.path.expanduser(self._text(name)))
+
+    def timezone(self, name: str) -> str:
+        text = self._text(name)
+        if text != "UTC":
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(text)
+            except (KeyError, ValueError, OSError):
+                raise SettingsError(f"{name} must be the name of an IANA time zone, such as Asia/Shanghai") from None
+        return text
+
+    def log_level(self, name: str) -> int:
+        level = LOG_LEVELS.get(self._text(name).upper())
+        if level is None:
+            raise SettingsError(f"{name} must be one of {', '.join(LOG_LEVELS)}")
+        return level

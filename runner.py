@@ -1,0 +1,27 @@
+"""The entry: `python runner.py`, from any folder."""
+
+import importlib.util
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = {
+    "psycopg": "psycopg[binary]",
+    "msgspec": "msgspec",
+    "orjson": "orjson",
+    "jsonschema": "jsonschema",
+    "jsonschema_rs": "jsonschema-rs",
+}
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):  # noqa: UP036 - this line is what an older one reads
+        sys.stderr.write("checkpoint-manager needs Python 3.11 or newer; start it as: python3.11 runner.py\n")
+        sys.exit(2)
+    missing = [package for name, package in PACKAGES.items() if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.stderr.write(f"missing packages; install them with: {sys.executable} -m pip install {' '.join(missing)}\n")
+        sys.exit(2)
+    sys.path.insert(0, HERE)
+    from checkpoint.worker import main
+
+    sys.exit(main(sys.argv[1:], os.environ))
