@@ -1,4 +1,4 @@
-"""A request to its action: the way that all doors share. Refusals come in order: action, arguments, database."""
+"""A request to its action: the way that all doors share. Refusals in order: action, arguments, tenant, database."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Dispatcher:
         for name, text in request.texts.items():
             if name in arguments:
                 arguments[name] = text
+        if validator.takes_tenant and self._runtime.settings.tenant is not None:
+            _pin(arguments, self._runtime.settings.tenant)
         return run(self._runtime, arguments)
 
     def _load(self, action: object) -> tuple[RequestValidator, actions.Run]:
@@ -37,3 +39,13 @@ class Dispatcher:
 
             self._loaded[action] = RequestValidator(action), actions.load(action)
         return self._loaded[action]
+
+
+def _pin(arguments: dict[str, Any], tenant: str) -> None:
+    """Holds the request to the tenant of the process (contract, section 6, CHECKPOINT_TENANT)."""
+    if arguments.get("tenant_id", tenant) != tenant or arguments.get("all_tenants"):
+        raise CheckpointError(
+            "TENANT_DENIED",
+            "this process serves one tenant only; leave tenant_id and all_tenants out or name that tenant",
+        )
+    arguments["tenant_id"] = tenant

@@ -31,6 +31,7 @@ CODES: dict[str, Code] = _table(
     ("REBUILD_FAILED", "PostgreSQL or the cache failed; the old cache is as it was", "yes"),
     ("REVISION_CONFLICT", "the checkpoint does not have the expected revision; nothing was changed", "after a get"),
     ("TENANT_CONFLICT", "the checkpoint belongs to another tenant; nothing was changed", "no"),
+    ("TENANT_DENIED", "the process or its database role is pinned to one tenant and the request names another", "no"),
     ("KIND_CONFLICT", "the record is not an ordinary checkpoint; nothing was changed", "no"),
     ("INTERNAL_ERROR", "a fault of this program; its traceback is on stderr", "no"),
 )

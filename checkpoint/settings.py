@@ -16,6 +16,7 @@ LOG_LEVELS = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 5
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 EMBEDDED_PREFIX = "embedded:"
 MOST_DIGITS = 18
+MOST_ID_CHARACTERS = 255
 MOST_NAME_BYTES = 63  # of an identifier in PostgreSQL
 
 
@@ -41,6 +42,9 @@ VARIABLES: tuple[Variable, ...] = (
         "CHECKPOINT_CACHE_MAX_BYTES", "1073741824", "size limit of the cache file in bytes; oldest entries go first"
     ),
     Variable("CHECKPOINT_CACHE_WAIT_MS", "50", "milliseconds that an answer waits at most for its cache write"),
+    Variable(
+        "CHECKPOINT_TENANT", None, "the one tenant that this process serves; requests that name another are refused"
+    ),
     Variable("CHECKPOINT_REBUILD_LIMIT", "10000", "rows that one rebuild reads at most"),
     Variable("CHECKPOINT_MAX_REQUEST_BYTES", "67108864", "bytes of one request line at most"),
     Variable("CHECKPOINT_CONNECT_TIMEOUT", "5", "seconds to wait for a connection to one host"),
@@ -60,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_ttl: float
     cache_max_bytes: int
     cache_wait_ms: int
+    tenant: str | None
     rebuild_limit: int
     max_request_bytes: int
     connect_timeout: float
@@ -88,6 +93,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         cache_ttl=reader.number("CHECKPOINT_CACHE_TTL", least=0, most=10**10),
         cache_max_bytes=reader.integer("CHECKPOINT_CACHE_MAX_BYTES", least=65536, most=2**46),
         cache_wait_ms=reader.integer("CHECKPOINT_CACHE_WAIT_MS", least=0, most=60_000),
+        tenant=reader.tenant("CHECKPOINT_TENANT"),
         rebuild_limit=reader.integer("CHECKPOINT_REBUILD_LIMIT", least=1, most=10**12),
         max_request_bytes=reader.integer("CHECKPOINT_MAX_REQUEST_BYTES", least=64, most=2**30),
         connect_timeout=reader.number("CHECKPOINT_CONNECT_TIMEOUT", least=0.1, most=3600),
@@ -138,6 +144,12 @@ class _Reader:
             )
         return text
 
+    def tenant(self, name: str) -> str | None:
+        text = self._environ.get(name, "")
+        if text and (len(text) > MOST_ID_CHARACTERS or not text.strip() or any(_is_control(c) for c in text)):
+            raise SettingsError(f"{name} must be 1 to 255 characters without control characters, not only white space")
+        return text or None
+
     def folder(self, name: str) -> str:
         return os.path.abspath(os.path.expanduser(self._text(name)))
 
@@ -157,3 +169,7 @@ class _Reader:
         if level is None:
             raise SettingsError(f"{name} must be one of {', '.join(LOG_LEVELS)}")
         return level
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"

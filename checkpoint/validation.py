@@ -45,6 +45,7 @@ class RequestValidator:
         self._schema = load_schema(f"{action}.request.json")
         self._ignored = DOCUMENTED_FIELDS - self._schema["properties"].keys()
         self._is_valid = _compile(self._schema)
+        self.takes_tenant = "tenant_id" in self._schema["properties"]
 
     def arguments(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The arguments among `fields`: those given, not null, of use to the action. Raises INVALID_ARG."""

@@ -67,7 +67,7 @@ def _pg(runtime: Runtime) -> dict[str, Any]:
 def _sqlite(runtime: Runtime) -> dict[str, Any]:
     state: dict[str, Any] = {"ok": False, "path": runtime.cache.path}
     try:
-        entries, size, mode = runtime.cache.health()
+        entries, size, mode = runtime.cache.health(runtime.settings.tenant)
     except CacheError as error:
         return state | {"entries": None, "size_bytes": None, "journal_mode": None, "error": str(error)}
     return state | {"ok": True, "entries": entries, "size_bytes": size, "journal_mode": mode, "error": None}

@@ -18,12 +18,12 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     tenant_id = arguments.get("tenant_id", DEFAULT_TENANT)
     expected = arguments.get("expected_revision")
     try:
-        record = runtime.authority.save(
+        record = runtime.authority.upsert.save(
             workflow_id, step_id, tenant_id, arguments["state_data"], None if expected is None else int(expected)
         )
     except CheckpointError as error:
         if error.code == "PG_WRITE_UNKNOWN":
-            runtime.cache.drop(None, workflow_id, step_id)
+            runtime.cache.drop(tenant_id, workflow_id, step_id)
         raise
     return {
         "workflow_id": workflow_id,

@@ -1,12 +1,14 @@
 """Runs statements on the kept connection: what is repeated, what is looked up, and which code a failure becomes.
 
 Reads are repeated once on a new connection when the old one broke. A write whose connection broke has an unknown
-outcome: its old backend is ended first, then the outcome is looked up, and only a write that certainly did not happen
-is sent again (contract, section 3, save).
+outcome: its old backend is ended first, then the outcome is looked up, and only a write that did not happen is sent
+again (contract, section 3). Every answer comes within twice the time-outs (contract, section 4).
 """
 
 from __future__ import annotations
 
+import random
+import time
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
@@ -27,30 +29,29 @@ T = TypeVar("T")
 
 MAX_REPEATS = 3
 END_BACKEND_MS = 1000
-LOST_COMMIT_FUNCTION = "SyncRepWaitForLSN"
+LOST_COMMIT_FUNCTION = "SyncRepWaitForLSN"  # the function of the server that warns of it; the warning is translated
 
 
 class Executor:
     """Runs one piece of work at a time. `log` takes a level, an event and its fields."""
 
-    def __init__(
-        self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None] = lambda *_, **__: None
-    ) -> None:
-        self._timeout = settings.statement_timeout
+    def __init__(self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None]) -> None:
+        self._settings = settings
         self._watchdog = Watchdog()
         self._log = log
         self._not_replicated = False
+        self._give_up_at = 0.0
         self.session = Session(settings, self._watchdog, on_store, self._notice)
 
     def read(self, code: str, work: Callable[[Cursor[Any]], T]) -> T:
         """What `work` reads; repeated once on a new connection. Raises `code`, or INVALID_ARG for the caller's part."""
-        return self._run(code, work, settle=None, writes=False)
+        return self._run(code, work, None, writes=False)
 
     def write(self, code: str, work: Callable[[Cursor[Any]], T], settle: Callable[[Cursor[Any]], T | None] | None) -> T:
         """What `work` writes, done once.
 
-        After a break `settle` looks the outcome up: it returns what `work` would have, or None when certainly nothing
-        was written. Without `settle`, and when it cannot tell, the answer is PG_WRITE_UNKNOWN.
+        After a break `settle` looks the outcome up: it returns what `work` would have, or None when nothing was
+        written. Without `settle`, and when it cannot tell, the answer is PG_WRITE_UNKNOWN.
         """
         return self._run(code, work, settle, writes=True)
 
@@ -62,36 +63,21 @@ class Executor:
         *,
         writes: bool,
     ) -> T:
-        repeats = 0
-        renewed = False
+        attempts = _Attempts()
+        self._give_up_at = time.monotonic() + 2 * (
+            self._settings.connect_timeout * self.session.hosts() + self._settings.statement_timeout
+        )
         while True:
-            connection = self._connect(code)
+            connection = self._connect(code, certain=attempts.certain)
             try:
                 result = self._guarded(connection, work)
             except psycopg.Error as error:
                 failure = classify(error, connection)
-                if failure is Failure.CALLER:
-                    raise CheckpointError("INVALID_ARG", _caller_sentence(error)) from None
-                if failure is Failure.REPEAT and repeats < MAX_REPEATS:
-                    repeats += 1
-                elif failure is Failure.UNPREPARED and repeats < MAX_REPEATS:
-                    repeats += 1
-                    self.session.unprepare()
-                elif failure is Failure.RECONNECT and not renewed:
-                    renewed = True
-                    self.session.discard()
-                elif failure is Failure.BROKEN and writes:
-                    settled = self._settle(code, error, settle)
+                if failure is Failure.BROKEN and writes:
+                    settled = self._settle(code, error, settle, attempts)
                     if settled is not None:
                         return settled
-                    if renewed:
-                        self._give_up(code, error, failure)
-                    renewed = True
-                elif failure is Failure.BROKEN and not renewed and not self._watchdog.fired:
-                    renewed = True
-                    self.session.discard()
-                else:
-                    self._give_up(code, error, failure)
+                self._go_on_or_give_up(code, error, failure, attempts, writes=writes)
                 continue
             if writes and self._not_replicated:
                 raise CheckpointError(
@@ -100,23 +86,55 @@ class Executor:
                 )
             return result
 
-    def _connect(self, code: str) -> Connection[Any]:
+    def _go_on_or_give_up(
+        self, code: str, error: psycopg.Error, failure: Failure, attempts: _Attempts, *, writes: bool
+    ) -> None:
+        """Prepares the next attempt, or raises the answer."""
+        if failure is Failure.CALLER:
+            raise CheckpointError("INVALID_ARG", _caller_sentence(error)) from None
+        if failure in (Failure.REPEAT, Failure.UNPREPARED) and attempts.repeats < MAX_REPEATS:
+            attempts.repeats += 1
+            if failure is Failure.UNPREPARED:
+                self.session.unprepare()
+            else:
+                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - so that two that collided do not meet again
+            return
+        renews = failure in (Failure.RECONNECT, Failure.BROKEN)
+        if renews:
+            self.session.discard()
+        if renews and not attempts.renewed and (writes or not self._watchdog.fired):
+            attempts.renewed = True
+            return
+        if failure is Failure.BROKEN and writes and not attempts.certain:
+            self._unknown(error)
+        self._log("ERROR", "PostgreSQL failed", code=code, reason=sentence(error), sqlstate=error.sqlstate)
+        raise CheckpointError(code, sentence(error)) from None
+
+    def _connect(self, code: str, *, certain: bool) -> Connection[Any]:
         try:
             return self.session.connection()
-        except DatabaseUnusable as error:
-            self._log("ERROR", "no connection to PostgreSQL", code=code, reason=str(error))
-            raise CheckpointError(code, str(error)) from None
-        except psycopg.Error as error:
-            self._log("ERROR", "PostgreSQL failed at the start of a connection", code=code, reason=sentence(error))
-            raise CheckpointError(code, sentence(error)) from None
+        except (DatabaseUnusable, psycopg.Error) as error:
+            reason = str(error) if isinstance(error, DatabaseUnusable) else sentence(error)
+            self._log("ERROR", "no connection to PostgreSQL", code=code, reason=reason)
+            if not certain:
+                code = "PG_WRITE_UNKNOWN"
+                reason += "; whether an earlier attempt was written is not known, a get tells what stands"
+            raise CheckpointError(code, reason) from None
 
     def _guarded(self, connection: Connection[Any], work: Callable[[Cursor[Any]], T]) -> T:
         self._not_replicated = False
-        with self._watchdog.guard(connection, self._timeout), connection.cursor(binary=True) as cursor:
+        left = max(0.1, min(self._settings.statement_timeout, self._give_up_at - time.monotonic()))
+        with self._watchdog.guard(connection, left), connection.cursor(binary=True) as cursor:
             return work(cursor)
 
-    def _settle(self, code: str, error: psycopg.Error, settle: Callable[[Cursor[Any]], T | None] | None) -> T | None:
-        """The outcome of a write whose connection broke, or None where it certainly did not happen."""
+    def _settle(
+        self,
+        code: str,
+        error: psycopg.Error,
+        settle: Callable[[Cursor[Any]], T | None] | None,
+        attempts: _Attempts,
+    ) -> T | None:
+        """The outcome of a write whose connection broke, or None where it did not happen."""
         old = self.session.greeting
         self.session.discard()
         if settle is None:
@@ -125,17 +143,17 @@ class Executor:
             connection = self.session.connection()
             if old.direct:
                 self._guarded(connection, lambda cursor: self._end_backend(cursor, old.backend_pid, old.backend_start))
+            else:
+                attempts.certain = False  # behind a pooler the old session cannot be found; it may still act
             return self._guarded(connection, settle)
         except (psycopg.Error, DatabaseUnusable) as second:
-            self._log("ERROR", "the outcome of a write could not be looked up", code=code, reason=type(second).__name__)
+            self._log("ERROR", "the outcome of a write was not found out", code=code, reason=type(second).__name__)
             self.session.discard()
             self._unknown(error)
 
     def _end_backend(self, cursor: Cursor[Any], pid: int, started: str | None) -> None:
-        cursor.execute(
-            self.session.statement("end_backend"), {"pid": pid, "backend_start": started, "wait_ms": END_BACKEND_MS}
-        )
-        if cursor.fetchone() != (True,):
+        parameters = {"pid": pid, "backend_start": started, "wait_ms": END_BACKEND_MS}
+        if cursor.execute(self.session.statement("end_backend"), parameters).fetchone() != (True,):
             raise DatabaseUnusable("the old session could not be ended")
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
@@ -149,11 +167,14 @@ class Executor:
             f"{sentence(error)}; whether the change was written is not known, a get tells what stands",
         ) from None
 
-    def _give_up(self, code: str, error: psycopg.Error, failure: Failure) -> NoReturn:
-        self._log("ERROR", "PostgreSQL failed", code=code, reason=sentence(error), sqlstate=error.sqlstate)
-        if failure is Failure.BROKEN:
-            self.session.discard()
-        raise CheckpointError(code, sentence(error)) from None
+
+class _Attempts:
+    """What was tried for one request. `certain` tells that no attempt can have been written, or be written later."""
+
+    def __init__(self) -> None:
+        self.repeats = 0
+        self.renewed = False
+        self.certain = True
 
 
 def _caller_sentence(error: psycopg.Error) -> str:

@@ -19,7 +19,7 @@ from checkpoint.authority.failure import DatabaseUnusable, connect_sentence
 from checkpoint.settings import EMBEDDED_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from psycopg import Connection
     from psycopg.abc import Buffer
@@ -86,6 +86,7 @@ class Session:
         self._embedded: Any = None
         self._greeting: Greeting | None = None
         self._prepare = True
+        self._hosts: int | None = None
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql")
         self._statements = {
@@ -138,6 +139,17 @@ class Session:
             return EMBEDDED_PREFIX + embedded.data_folder(url)
         return _where(self._parameters())
 
+    def hosts(self) -> int:
+        """How many hosts a connection may try, one after the other."""
+        if self._hosts is None:
+            url = self._settings.database_url or ""
+            try:
+                parameters = {} if url.startswith(EMBEDDED_PREFIX) else conninfo.conninfo_to_dict(url)
+            except psycopg.Error:
+                parameters = {}
+            self._hosts = 1 + _host(parameters).count(",")
+        return self._hosts
+
     def _parameters(self) -> dict[str, Any]:
         try:
             return dict(conninfo.conninfo_to_dict(self._conninfo()))
@@ -162,7 +174,7 @@ class Session:
         parameters = self._parameters()
         where = _where(parameters)
         secrets = tuple(str(parameters[key]) for key in ("password", "sslpassword", "passfile") if parameters.get(key))
-        if "," in str(parameters.get("host") or os.environ.get("PGHOST", "")):
+        if "," in _host(parameters):
             parameters.setdefault("target_session_attrs", "read-write")
         parameters.setdefault("application_name", "checkpoint-manager")
         parameters["connect_timeout"] = math.ceil(self._settings.connect_timeout)
@@ -186,29 +198,32 @@ class Session:
         connection.add_notice_handler(self._on_notice)
         connection.adapters.register_dumper(StateText, _StateDumper)
         connection.adapters.register_loader("json", _StateLoader)
-        with self._watchdog.guard(connection, self._settings.statement_timeout):
-            try:
-                greeting = self._ask(connection)
-            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        greeting = self._ask(connection)
+        if greeting is None or (greeting.schema_version or 0) < migrations.latest():
+            with self._watchdog.guard(connection, self._settings.statement_timeout):
                 migrations.migrate(connection, self.schema)
-                greeting = self._ask(connection)
-            if (greeting.schema_version or 0) < migrations.latest():
-                migrations.migrate(connection, self.schema)
-                greeting = self._ask(connection)
-            _insist_on_fitness(greeting, self.schema)
-            if greeting.direct:
-                with contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject):
-                    connection.execute(self.statement("notice_lost_client"))
+            greeting = self._ask(connection)
+        if greeting is None:
+            raise DatabaseUnusable(f"the tables in {self.schema} were dropped while they were made; send it again")
+        _insist_on_fitness(greeting, self.schema)
+        if greeting.direct:
+            with contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject):
+                connection.execute(self.statement("notice_lost_client"))
         if not greeting.direct or not self._prepare:
             connection.prepare_threshold = None
         self._greeting = greeting
         self._on_store(str(greeting.store_id))
 
-    def _ask(self, connection: Connection[Any]) -> Greeting:
+    def _ask(self, connection: Connection[Any]) -> Greeting | None:
+        """The server's greeting, or None where the store has not been made yet."""
         milliseconds = str(int(self._settings.statement_timeout * 1000))
         parameters = {"pid": connection.info.backend_pid, "statement_timeout": milliseconds}
-        row = connection.execute(self.statement("greet"), parameters).fetchone()
-        return Greeting(*row or ())
+        with self._watchdog.guard(connection, self._settings.connect_timeout):
+            try:
+                row = connection.execute(self.statement("greet"), parameters).fetchone()
+            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                return None
+        return None if row is None else Greeting(*row)
 
 
 def _insist_on_fitness(greeting: Greeting, schema: str) -> None:
@@ -221,11 +236,13 @@ def _insist_on_fitness(greeting: Greeting, schema: str) -> None:
         )
 
 
-def _where(parameters: dict[str, Any]) -> str:
-    host = str(parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "the local socket")
+def _host(parameters: Mapping[str, Any]) -> str:
+    return str(parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "")
+
+
+def _where(parameters: Mapping[str, Any]) -> str:
+    host = _host(parameters) or "the local socket"
     port = str(parameters.get("port") or os.environ.get("PGPORT") or 5432)
     database = str(parameters.get("dbname") or parameters.get("user") or "")
     # A password with an @ or / in it that was not percent-encoded ends up in host or database.
-    return " ".join(
-        f"{part}" if "@" not in part else "(unreadable)" for part in (host, f"port {port}", database) if part
-    )
+    return " ".join(part if "@" not in part else "(unreadable)" for part in (host, f"port {port}", database) if part)

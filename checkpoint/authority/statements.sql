@@ -21,7 +21,9 @@ SELECT pg_backend_pid() AS backend_pid,
 SELECT set_config('client_connection_check_interval', '1000', false);
 
 -- name: save
--- Writes the state whatever stood there, unless the row is another tenant's, another kind, or the statement too old.
+-- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
+-- waited so long that it is too old, or, fenced, where the row was saved after the statement came: a connection that was
+-- given up must not overwrite what was acknowledged since. The caller, if there still is one, sends it again.
 INSERT INTO {schema}.workflow_checkpoints AS c
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
@@ -34,6 +36,7 @@ SET state_data = EXCLUDED.state_data,
     updated_at = greatest(clock_timestamp(), c.updated_at + interval '1 microsecond')
 WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
+  AND (NOT %(fenced)s OR c.updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
 
@@ -62,7 +65,8 @@ RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch
 -- name: standing
 -- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
 SELECT tenant_id, kind, revision, write_id::text, id,
-       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
+       updated_at > clock_timestamp()
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 
@@ -154,16 +158,18 @@ JOIN {schema}.workflow_checkpoints AS c
 WHERE %(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s;
 
 -- name: delete_step
--- Removes one row of the tenant; tells which life of the key ended.
+-- Removes one row of the tenant, fenced like a save; tells which life of the key ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
+  AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
 RETURNING workflow_id, step_id, tenant_id, id;
 
 -- name: delete_workflow
--- Removes the tenant's rows of one workflow; tells which lives ended.
+-- Removes the tenant's rows of one workflow, fenced like a save; tells which lives ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
+  AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
 RETURNING workflow_id, step_id, tenant_id, id;
 
@@ -199,7 +205,24 @@ SELECT (extract(epoch FROM clock_timestamp() - %(ago_sec)s::bigint * interval '1
 -- Whether the server takes writes, would keep them through a crash, and whether policies bind this role.
 SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable,
        current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off' AS durable,
-       row_security_active(%(table)s::regclass) AS row_security;
+       row_security_active(%(table)s::regclass)
+           AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security;
+
+-- name: rows_ahead
+-- Whether the tenant has rows of that key or workflow that were saved later than the clock tells now.
+SELECT EXISTS (SELECT FROM {schema}.workflow_checkpoints
+               WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
+                 AND (%(step_id)s::text IS NULL OR step_id = %(step_id)s)
+                 AND updated_at > clock_timestamp());
+
+-- name: binding
+-- Whether policies bind this role, whether they let it have the tenant, and whether it has the rights to save at all.
+SELECT row_security_active(%(table)s::regclass)
+           AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user),
+       EXISTS (SELECT FROM {schema}.workflow_tenant_roles
+               WHERE role_name = current_user AND tenant_id = %(tenant_id)s),
+       has_table_privilege(%(table)s, 'SELECT') AND has_table_privilege(%(table)s, 'INSERT')
+           AND has_table_privilege(%(table)s, 'UPDATE');
 
 -- name: end_backend
 -- Ends the backend of a connection that was given up, so that it cannot act any more; true when none is left.

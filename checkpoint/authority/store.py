@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from checkpoint.authority.execution import Executor
-from checkpoint.authority.session import StateText
-from checkpoint.errors import CheckpointError
+from checkpoint.authority.upsert import Upsert
 from checkpoint.record import Digest, Life, Record, Workflow
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ PAGE_BYTES = 64 * 1024 * 1024
 STREAM_ROWS = 16
 PRUNE_CHUNK = 1000
 DIGEST_PAGE = 2000
-REFUSED_TRIES = 3
 LAST_MICROS = 253_000_000_000_000_000  # after every updated_at that the table takes
 LAST_ID = 2**63 - 1
 
@@ -41,73 +38,14 @@ class Health(msgspec.Struct, frozen=True):
     schema_version: int | None
 
 
-class _Standing(msgspec.Struct, frozen=True):
-    """The row under a key, without its state."""
-
-    tenant_id: str
-    kind: str
-    revision: int
-    write_id: str
-    id: int
-    created_at: int
-    updated_at: int
-
-
 class Authority:
     """The store in PostgreSQL. Opens its connection at the first question."""
 
-    def __init__(
-        self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None] = lambda *_, **__: None
-    ) -> None:
+    def __init__(self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None]) -> None:
         self._executor = Executor(settings, on_store, log)
         self._session = self._executor.session
         self._age_limit = f"{settings.statement_timeout + 1:.3f} seconds"
-
-    def save(
-        self, workflow_id: str, step_id: str, tenant_id: str, state_data: bytes, expected_revision: int | None
-    ) -> Record:
-        """The record as it stands after the write.
-
-        Raises TENANT_CONFLICT, KIND_CONFLICT, REVISION_CONFLICT, PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
-        """
-        name = "save" if expected_revision is None else "save_over" if expected_revision else "save_new"
-        write_id = os.urandom(16).hex()
-        parameters = {
-            "workflow_id": workflow_id,
-            "step_id": step_id,
-            "tenant_id": tenant_id,
-            "state_data": StateText(state_data),
-            "write_id": write_id,
-            "expected_revision": expected_revision,
-            "age_limit": self._age_limit,
-        }
-        uncertain = False
-
-        def record(row: tuple[Any, ...]) -> Record:
-            row_id, created_at, updated_at, revision = row
-            return Record(workflow_id, step_id, tenant_id, state_data, row_id, revision, created_at, updated_at)
-
-        def work(cursor: Cursor[Any]) -> Record:
-            for _ in range(REFUSED_TRIES):
-                row = self._one(cursor, name, parameters)
-                if row is not None:
-                    return record(row)
-                standing = self._standing(cursor, workflow_id, step_id)
-                _refuse(standing, tenant_id, expected_revision, uncertain=uncertain)
-            raise CheckpointError(
-                "PG_WRITE_ERROR",
-                "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
-            )
-
-        def settle(cursor: Cursor[Any]) -> Record | None:
-            nonlocal uncertain
-            uncertain = True
-            standing = self._standing(cursor, workflow_id, step_id)
-            if standing is None or standing.write_id.replace("-", "") != write_id:
-                return None
-            return record((standing.id, standing.created_at, standing.updated_at, standing.revision))
-
-        return self._executor.write("PG_WRITE_ERROR", work, settle)
+        self.upsert = Upsert(self._executor, self._age_limit)
 
     def get(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Record | None:
         """The record under a key, if it is of the tenant named. Raises PG_READ_ERROR."""
@@ -214,9 +152,16 @@ class Authority:
             "step_id": step_id,
             "tenant_id": tenant_id,
             "age_limit": self._age_limit,
+            "fenced": True,
         }
-        rows = self._executor.write("PG_WRITE_ERROR", lambda cursor: self._all(cursor, name, parameters), settle=None)
-        return [Life(*row) for row in rows]
+
+        def work(cursor: Cursor[Any]) -> list[tuple[Any, ...]]:
+            rows = self._all(cursor, name, parameters)
+            if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
+                rows += self._all(cursor, name, parameters | {"fenced": False})
+            return rows
+
+        return [Life(*row) for row in self._executor.write("PG_WRITE_ERROR", work, settle=None)]
 
     def prune(self, workflow_id: str | None, tenant_id: str | None, before_us: int) -> list[Life]:
         """Ends one chunk of lives; none when all are ended. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN."""
@@ -263,28 +208,3 @@ class Authority:
 
     def _all(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         return cursor.execute(self._session.statement(name), parameters).fetchall()
-
-    def _standing(self, cursor: Cursor[Any], workflow_id: str, step_id: str) -> _Standing | None:
-        row = self._one(cursor, "standing", {"workflow_id": workflow_id, "step_id": step_id})
-        return None if row is None else _Standing(*row)
-
-
-def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:
-    """Raises why a save wrote nothing, if what stands under its key just after explains it."""
-    if standing is not None and standing.tenant_id != tenant_id:
-        raise CheckpointError("TENANT_CONFLICT", "this workflow_id and step_id belong to another tenant; use other ids")
-    if standing is not None and standing.kind != "checkpoint":
-        raise CheckpointError(
-            "KIND_CONFLICT", "an approval stands under this workflow_id and step_id; save under another step_id"
-        )
-    current = 0 if standing is None else standing.revision
-    if expected_revision is None or expected_revision == current:
-        return  # what stood in the way is gone already, or the statement came too late
-    if uncertain and current > expected_revision + 1:
-        raise CheckpointError(
-            "PG_WRITE_UNKNOWN", "the connection broke, and others have saved since; a get tells what stands"
-        )
-    raise CheckpointError(
-        "REVISION_CONFLICT",
-        f"expected_revision {expected_revision} does not hold, the revision is {current}; get the state and decide",
-    )

@@ -173,9 +173,9 @@ class Cache:
             if tenant_id in (None, digest.tenant_id)
         }
 
-    def health(self) -> tuple[int, int, str]:
-        """Entries, bytes and journal mode of the file. Raises CacheError."""
-        return (self._store.count(), *self._store.size_and_mode())
+    def health(self, tenant_id: str | None) -> tuple[int, int, str]:
+        """Entries, of one tenant or of all, bytes and journal mode of the file. Raises CacheError."""
+        return (self._store.count(tenant_id), *self._store.size_and_mode())
 
     def close(self) -> bool:
         """Drains what is queued, 2 s at most. False when something was left."""

@@ -83,8 +83,9 @@ INSERT INTO cache_store (source, store_id) VALUES (?, ?)
 ON CONFLICT (source) DO UPDATE SET store_id = excluded.store_id WHERE store_id <> excluded.store_id;
 
 -- name: count
--- How many entries there are.
-SELECT count(*) FROM checkpoint_cache WHERE state_data IS NOT NULL;
+-- How many entries there are, of one tenant or of all.
+SELECT count(*) FROM checkpoint_cache
+WHERE state_data IS NOT NULL AND (:tenant_id IS NULL OR tenant_id = :tenant_id);
 
 -- name: oldest
 -- The entries in the order in which they go when room is needed.

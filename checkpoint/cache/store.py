@@ -135,9 +135,10 @@ class CacheStore:
         row = self.file.run(lambda connection: connection.execute(self._sql["one"], parameters).fetchone())
         return [] if row is None else self._digest(row, ours)
 
-    def count(self) -> int:
-        """How many entries there are."""
-        return self.file.run(lambda connection: int(connection.execute(self._sql["count"]).fetchone()[0]))
+    def count(self, tenant_id: str | None) -> int:
+        """How many entries there are, of one tenant or of all."""
+        scope = {"tenant_id": tenant_id}
+        return self.file.run(lambda connection: int(connection.execute(self._sql["count"], scope).fetchone()[0]))
 
     def size_and_mode(self) -> tuple[int, str]:
         """Bytes of the file's pages, and the journal mode."""
