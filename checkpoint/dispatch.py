@@ -8,9 +8,13 @@ from checkpoint import actions
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from checkpoint.envelope import Request
     from checkpoint.runtime import Runtime
     from checkpoint.validation import RequestValidator
+
+    Answer = dict[str, Any] | CheckpointError
 
 
 class Dispatcher:
@@ -18,27 +22,78 @@ class Dispatcher:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._loaded: dict[str, tuple[RequestValidator, actions.Run]] = {}
+        self._loaded: dict[str, tuple[RequestValidator, actions.Action]] = {}
 
-    def serve(self, request: Request) -> dict[str, Any]:
-        """The data of the answer. Raises CheckpointError for every refusal and failure."""
-        validator, run = self._load(request.fields.get("action"))
+    def serve(self, request: Request | CheckpointError) -> Answer:
+        """The data of the answer, or the error that is the answer, whatever happens."""
+        self._runtime.counters.requests += 1
+        try:
+            if isinstance(request, CheckpointError):
+                raise request
+            action, arguments = self._prepare(request)
+            answer: Answer = action.run(self._runtime, arguments)
+        except Exception as error:
+            answer = self._failure(error)
+        return self._counted(answer)
+
+    def goes_together(self, request: Request | CheckpointError) -> str | None:
+        """The action of a request that may be served together with others of that action, else None."""
+        if isinstance(request, CheckpointError):
+            return None
+        try:
+            _, action = self._load(request.fields.get("action"))
+        except CheckpointError:
+            return None
+        return request.fields["action"] if hasattr(action, "run_together") else None
+
+    def serve_together(self, requests: Sequence[Request]) -> list[Answer]:
+        """The answers of requests of one action that goes together, in their order; one bad request fails alone."""
+        self._runtime.counters.requests += len(requests)
+        answers: list[Answer | None] = [None] * len(requests)
+        ready: dict[int, dict[str, Any]] = {}
+        for place, request in enumerate(requests):
+            try:
+                action, ready[place] = self._prepare(request)
+            except CheckpointError as error:
+                answers[place] = error
+        if ready:
+            try:
+                served: Sequence[Answer] = action.run_together(self._runtime, list(ready.values()))  # type: ignore[attr-defined]
+            except Exception as error:
+                served = [self._failure(error)] * len(ready)
+            for place, answer in zip(ready, served, strict=True):
+                answers[place] = answer
+        return [self._counted(answer) for answer in answers if answer is not None]
+
+    def _prepare(self, request: Request) -> tuple[actions.Action, dict[str, Any]]:
+        validator, action = self._load(request.fields.get("action"))
         arguments = validator.arguments(request.fields)
         for name, text in request.texts.items():
             if name in arguments:
                 arguments[name] = text
         if validator.takes_tenant and self._runtime.settings.tenant is not None:
             _pin(arguments, self._runtime.settings.tenant)
-        return run(self._runtime, arguments)
+        return action, arguments
 
-    def _load(self, action: object) -> tuple[RequestValidator, actions.Run]:
-        if not isinstance(action, str) or action not in actions.NAMES:
+    def _load(self, name: object) -> tuple[RequestValidator, actions.Action]:
+        if not isinstance(name, str) or name not in actions.NAMES:
             raise CheckpointError("UNKNOWN_ACTION", f"action must be one of {', '.join(actions.NAMES)}")
-        if action not in self._loaded:
+        if name not in self._loaded:
             from checkpoint.validation import RequestValidator
 
-            self._loaded[action] = RequestValidator(action), actions.load(action)
-        return self._loaded[action]
+            self._loaded[name] = RequestValidator(name), actions.load(name)
+        return self._loaded[name]
+
+    def _failure(self, error: Exception) -> CheckpointError:
+        if isinstance(error, CheckpointError):
+            return error
+        self._runtime.log.traceback("a request failed in a way that is not foreseen")
+        return CheckpointError("INTERNAL_ERROR", "a fault of checkpoint-manager; its traceback is on stderr")
+
+    def _counted(self, answer: Answer) -> Answer:
+        if isinstance(answer, CheckpointError):
+            self._runtime.counters.failed(answer.code)
+        return answer
 
 
 def _pin(arguments: dict[str, Any], tenant: str) -> None:

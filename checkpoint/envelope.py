@@ -91,8 +91,8 @@ def _decode_value(raw: msgspec.Raw) -> object:
         return _value(raw)
     except RecursionError:
         raise _invalid("the JSON is nested too deeply") from None
-    except msgspec.DecodeError:
-        return float("inf")  # valid JSON by now, so a number beyond a double
+    except (msgspec.DecodeError, ValueError):
+        return float("inf")  # valid JSON by now, so a number beyond what Python takes
 
 
 def _repeated_key(line: bytes, raws: dict[str, msgspec.Raw]) -> str | None:

@@ -40,11 +40,13 @@ CODES: dict[str, Code] = _table(
 class CheckpointError(Exception):
     """An answer that is not a success: one code of `CODES` and a sentence that names the field and the mend.
 
-    The sentence never holds a secret or a piece of `state_data` (contract, section 2).
+    The sentence never holds a secret or a piece of `state_data` (contract, section 2). `unreachable` tells that there
+    is no PostgreSQL to ask, as against one that refuses.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, unreachable: bool = False) -> None:
         super().__init__(message)
+        self.unreachable = unreachable
         self.code = CODES[code].name
         self.message = message
 

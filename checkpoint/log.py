@@ -31,11 +31,11 @@ class Log:
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "level": level, "event": event, **fields}
         self._put(json.dumps(line, default=str))
 
-    def exception(self, event: str) -> None:
+    def traceback(self, event: str) -> None:
         """Queues the exception being handled, with its traceback."""
-        import traceback
+        from traceback import format_exc
 
-        self("ERROR", event, traceback=traceback.format_exc())
+        self("ERROR", event, traceback=format_exc())
 
     def flush(self) -> None:
         """Gives what is queued a short while to be written."""

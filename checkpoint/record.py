@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 
@@ -42,6 +44,15 @@ class Record(msgspec.Struct, frozen=True):
 def instant(micros: int | None) -> Instant | None:
     """The moment, or None for an unknown one."""
     return None if micros is None else Instant(micros)
+
+
+class State(NamedTuple):
+    """A state on its way to the authority."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    state_data: bytes
 
 
 class Digest(msgspec.Struct, frozen=True):

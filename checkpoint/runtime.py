@@ -52,6 +52,7 @@ class Runtime:
                 raise CheckpointError(
                     "DB_NOT_CONFIGURED",
                     "set DATABASE_URL to a PostgreSQL URL such as postgresql://user@host/database, or to embedded:",
+                    unreachable=True,
                 )
             from checkpoint.authority.store import Authority
 

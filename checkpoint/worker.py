@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -19,7 +21,9 @@ from checkpoint.runtime import Runtime
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-READ_BYTES = 256 * 1024
+PIPE_BYTES = 1024 * 1024  # what may wait in the pipe, where its size can be set: more requests go together
+BATCH_REQUESTS = 256
+BATCH_BYTES = 1024 * 1024
 GIVE_UP_SECONDS = 5.0
 USAGE = "usage: python runner.py < requests.jsonl > answers.jsonl  (JSON lines on stdin and stdout; see SKILL.md)"
 
@@ -74,6 +78,8 @@ class Worker:
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
+        with contextlib.suppress(OSError, AttributeError):  # not a pipe, not this system, or not this size
+            fcntl.fcntl(requests, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def run(self) -> None:
         """Answers every request until the end of input, a signal, or the loss of the reader."""
@@ -81,14 +87,40 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
-        lines = self._splitter.lines
         try:
             while self._read():
-                while lines and not self._stopping:
-                    self._output.put(self._answer(lines.popleft()), more_follow=bool(lines))
+                self._serve_waiting()
             self._output.flush()
         except ReaderGone:
             return
+
+    def _serve_waiting(self) -> None:
+        """Answers what waits, in order; neighbours of one action that goes together are served together."""
+        lines = self._splitter.lines
+        following = None
+        while (lines or following is not None) and not self._stopping:
+            request = following or self._decode(lines.popleft())
+            following = None
+            if lines and (action := self._dispatcher.goes_together(request)) is not None:
+                batch, following = self._take_batch(request, action)
+                answers = self._dispatcher.serve_together(batch)
+            else:
+                answers = [self._dispatcher.serve(request)]
+            encoded = b"".join(map(self._encode, answers))
+            self._output.put(encoded, more_follow=bool(lines) or following is not None)
+
+    def _take_batch(self, first: Any, action: str) -> tuple[list[Any], envelope.Request | CheckpointError | None]:
+        """`first` and the requests after it that go together with it, and the one after those if it was looked at."""
+        lines = self._splitter.lines
+        batch = [first]
+        size = 0
+        while lines and len(batch) < BATCH_REQUESTS and size < BATCH_BYTES:
+            size += len(lines[0] or b"")
+            request = self._decode(lines.popleft())
+            if isinstance(request, CheckpointError) or request.fields.get("action") != action:
+                return batch, request
+            batch.append(request)
+        return batch, None
 
     def _read(self) -> bool:
         """Waits for bytes; False when no request will come or be begun any more."""
@@ -98,7 +130,7 @@ class Worker:
         if self._stopping or self._requests not in ready:
             return not self._stopping
         try:
-            chunk = os.read(self._requests, READ_BYTES)
+            chunk = os.read(self._requests, PIPE_BYTES)
         except OSError:
             chunk = b""
         if chunk:
@@ -109,27 +141,19 @@ class Worker:
             self._requests = -1
         return True
 
-    def _answer(self, line: bytes | None) -> bytes:
-        counters = self._runtime.counters
-        counters.requests += 1
-        try:
-            return self._encoder.success(self._serve(line))
-        except CheckpointError as error:
-            counters.failed(error.code)
-            return self._encoder.failure(error)
-        except Exception:  # a fault of this program must not end the stream of answers
-            self._runtime.log.exception("a request failed in a way that is not foreseen")
-            counters.failed("INTERNAL_ERROR")
-            fault = CheckpointError("INTERNAL_ERROR", "a fault of checkpoint-manager; its traceback is on stderr")
-            return self._encoder.failure(fault)
-
-    def _serve(self, line: bytes | None) -> dict[str, Any]:
+    def _decode(self, line: bytes | None) -> envelope.Request | CheckpointError:
         if line is None:
             limit = self._runtime.settings.max_request_bytes
-            raise CheckpointError(
+            return CheckpointError(
                 "REQUEST_TOO_LARGE", f"the line is longer than CHECKPOINT_MAX_REQUEST_BYTES ({limit}); split the state"
             )
-        return self._dispatcher.serve(envelope.decode(line))
+        try:
+            return envelope.decode(line)
+        except CheckpointError as error:
+            return error
+
+    def _encode(self, answer: dict[str, Any] | CheckpointError) -> bytes:
+        return self._encoder.failure(answer) if isinstance(answer, CheckpointError) else self._encoder.success(answer)
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         if self._stopping:

@@ -1,16 +1,23 @@
-"""One module an action, named like it, with `run(runtime, arguments) -> data` (contract, section 3)."""
+"""One module an action, named like it, with `run(runtime, arguments) -> data` (contract, section 3).
+
+An action that can serve several waiting requests for the price of one also has `run_together(runtime, many)`: the data,
+or the error, of each of `many` arguments, in their order.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from checkpoint.runtime import Runtime
 
-    Run = Callable[[Runtime, dict[str, Any]], dict[str, Any]]
+    class Action(Protocol):
+        """What an action module offers."""
+
+        def run(self, runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
+            """Serves one request. Raises CheckpointError."""
+
 
 NAMES = (
     "save",
@@ -29,7 +36,7 @@ NAMES = (
 DEFAULT_TENANT = "default"
 
 
-def load(name: str) -> Run:
-    """The action's `run`. Only actions that are asked for are imported."""
-    run: Run = importlib.import_module(f"checkpoint.actions.{name}").run
-    return run
+def load(name: str) -> Action:
+    """The module of an action. Only actions that are asked for are imported."""
+    module: Action = importlib.import_module(f"checkpoint.actions.{name}")
+    return module

@@ -4,15 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from checkpoint.errors import CheckpointError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checkpoint.record import Record
     from checkpoint.runtime import Runtime
+
+Key = tuple[str, str, str | None]
 
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """The row, or `found` false where there is none of the tenant asked for."""
-    workflow_id, step_id, tenant_id = arguments["workflow_id"], arguments["step_id"], arguments.get("tenant_id")
-    record = runtime.authority.get(workflow_id, step_id, tenant_id)
-    data = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id, "found": record is not None}
+    key = _key(arguments)
+    return _data(key, runtime.authority.get(*key))
+
+
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any] | CheckpointError]:
+    """The same for reads that wait, as one statement."""
+    keys = [_key(arguments) for arguments in many]
+    try:
+        records = runtime.authority.get_together(keys)
+    except CheckpointError as error:
+        return [error] * len(keys)
+    return [_data(key, record) for key, record in zip(keys, records, strict=True)]
+
+
+def _key(arguments: dict[str, Any]) -> Key:
+    return arguments["workflow_id"], arguments["step_id"], arguments.get("tenant_id")
+
+
+def _data(key: Key, record: Record | None) -> dict[str, Any]:
+    workflow_id, step_id, tenant_id = key
+    data: dict[str, Any] = {
+        "workflow_id": workflow_id,
+        "step_id": step_id,
+        "tenant_id": tenant_id,
+        "found": record is not None,
+    }
     if record is not None:
         data.update(record.row())
     data["authority_source"] = "none" if record is None else "pg"

@@ -6,33 +6,87 @@ from typing import TYPE_CHECKING, Any
 
 from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.errors import CheckpointError
-from checkpoint.record import instant
+from checkpoint.record import Record, State, instant
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from checkpoint.runtime import Runtime
 
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """Stores a state and answers id, times, revision and whether the cache has it already."""
-    workflow_id, step_id = arguments["workflow_id"], arguments["step_id"]
-    tenant_id = arguments.get("tenant_id", DEFAULT_TENANT)
+    state = _state(arguments)
     expected = arguments.get("expected_revision")
     try:
-        record = runtime.authority.upsert.save(
-            workflow_id, step_id, tenant_id, arguments["state_data"], None if expected is None else int(expected)
-        )
+        record = runtime.authority.upsert.save(state, None if expected is None else int(expected))
     except CheckpointError as error:
-        if error.code == "PG_WRITE_UNKNOWN":
-            runtime.cache.drop(tenant_id, workflow_id, step_id)
+        _forget_if_unknown(runtime, error, [state])
         raise
+    return _data(record, cache_written=runtime.cache_records((record,)))
+
+
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
+    """The same for saves that wait: neighbours with distinct keys and no expected revision become one statement."""
+    answers: list[dict[str, Any] | CheckpointError] = []
+    group: dict[tuple[str, str], dict[str, Any]] = {}
+    for arguments in many:
+        key = arguments["workflow_id"], arguments["step_id"]
+        if key in group or "expected_revision" in arguments:
+            answers += _save_group(runtime, list(group.values()))
+            group = {}
+        if "expected_revision" in arguments:
+            answers.append(_alone(runtime, arguments))
+        else:
+            group[key] = arguments
+    return answers + _save_group(runtime, list(group.values()))
+
+
+def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
+    if len(group) <= 1:
+        return [_alone(runtime, arguments) for arguments in group]
+    states = [_state(arguments) for arguments in group]
+    try:
+        records = runtime.authority.upsert.save_together(states)
+    except CheckpointError as error:
+        if error.code == "INVALID_ARG":  # one of them cannot be stored: only that one fails
+            return [_alone(runtime, arguments) for arguments in group]
+        _forget_if_unknown(runtime, error, states)
+        return [error] * len(group)
+    written = runtime.cache_records([record for record in records if record is not None])
+    return [
+        _alone(runtime, arguments) if record is None else _data(record, cache_written=written)
+        for arguments, record in zip(group, records, strict=True)
+    ]
+
+
+def _alone(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any] | CheckpointError:
+    try:
+        return run(runtime, arguments)
+    except CheckpointError as error:
+        return error
+
+
+def _forget_if_unknown(runtime: Runtime, error: CheckpointError, states: Sequence[State]) -> None:
+    if error.code == "PG_WRITE_UNKNOWN":
+        for state in states:
+            runtime.cache.drop(state.tenant_id, state.workflow_id, state.step_id)
+
+
+def _state(arguments: dict[str, Any]) -> State:
+    tenant_id = arguments.get("tenant_id", DEFAULT_TENANT)
+    return State(arguments["workflow_id"], arguments["step_id"], tenant_id, arguments["state_data"])
+
+
+def _data(record: Record, *, cache_written: bool) -> dict[str, Any]:
     return {
-        "workflow_id": workflow_id,
-        "step_id": step_id,
-        "tenant_id": tenant_id,
+        "workflow_id": record.workflow_id,
+        "step_id": record.step_id,
+        "tenant_id": record.tenant_id,
         "id": record.id,
         "created_at": instant(record.created_at),
         "updated_at": instant(record.updated_at),
         "revision": record.revision,
-        "cache_written": runtime.cache_records((record,)),
+        "cache_written": cache_written,
         "authority_source": "pg",
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import Self
 
     from psycopg import Connection
 
@@ -38,9 +38,11 @@ class Watchdog:
         self._wake = threading.Event()
         self.fired = False
 
-    @contextlib.contextmanager
-    def guard(self, connection: Connection[Any], seconds: float) -> Iterator[None]:
-        """Bounds what is done with `connection` inside to `seconds` and a little. `fired` then tells if it was cut."""
+    def guard(self, connection: Connection[Any], seconds: float) -> Self:
+        """Bounds what is done with `connection` inside the `with` to `seconds` and a little; `fired` tells of a cut.
+
+        Nothing is made for it: it stands around every statement.
+        """
         self.fired = False
         self._watched = (connection, time.monotonic() + seconds + GRACE_SECONDS)
         if self._parked:
@@ -48,11 +50,14 @@ class Watchdog:
         elif self._thread is None:
             self._thread = threading.Thread(target=self._run, name="checkpoint-deadline", daemon=True)
             self._thread.start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._watched = None
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._watched = None
 
     def _run(self) -> None:
         idle = 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import psycopg
 
 from checkpoint.authority.deadline import Watchdog
-from checkpoint.authority.failure import DatabaseUnusable, Failure, classify, sentence
+from checkpoint.authority.failure import DatabaseUnusable, Failure, Unreachable, classify, sentence
 from checkpoint.authority.session import Session
 from checkpoint.errors import CheckpointError
 
@@ -108,7 +108,7 @@ class Executor:
         if failure is Failure.BROKEN and writes and not attempts.certain:
             self._unknown(error)
         self._log("ERROR", "PostgreSQL failed", code=code, reason=sentence(error), sqlstate=error.sqlstate)
-        raise CheckpointError(code, sentence(error)) from None
+        raise CheckpointError(code, sentence(error), unreachable=failure is Failure.BROKEN) from None
 
     def _connect(self, code: str, *, certain: bool) -> Connection[Any]:
         try:
@@ -119,13 +119,13 @@ class Executor:
             if not certain:
                 code = "PG_WRITE_UNKNOWN"
                 reason += "; whether an earlier attempt was written is not known, a get tells what stands"
-            raise CheckpointError(code, reason) from None
+            raise CheckpointError(code, reason, unreachable=isinstance(error, Unreachable)) from None
 
     def _guarded(self, connection: Connection[Any], work: Callable[[Cursor[Any]], T]) -> T:
         self._not_replicated = False
         left = max(0.1, min(self._settings.statement_timeout, self._give_up_at - time.monotonic()))
-        with self._watchdog.guard(connection, left), connection.cursor(binary=True) as cursor:
-            return work(cursor)
+        with self._watchdog.guard(connection, left):
+            return work(self.session.cursor())
 
     def _settle(
         self,

@@ -30,6 +30,10 @@ class DatabaseUnusable(Exception):
     """The database cannot serve as the authority; one sentence says why and what to do."""
 
 
+class Unreachable(DatabaseUnusable):
+    """No connection could be made."""
+
+
 _BY_STATE = {
     "26000": Failure.UNPREPARED,  # invalid_sql_statement_name: a pooler gave another server session
     "42P05": Failure.UNPREPARED,  # duplicate_prepared_statement: likewise
@@ -39,7 +43,7 @@ _BY_STATE = {
     "25006": Failure.RECONNECT,  # read_only_sql_transaction: a standby, or a primary that was demoted
     "42P01": Failure.RECONNECT,  # undefined_table: the store was dropped or the database made anew
     "3F000": Failure.RECONNECT,  # invalid_schema_name: likewise
-    "57P05": Failure.BROKEN,  # idle_session_timeout
+    "57P05": Failure.RECONNECT,  # idle_session_timeout: only a session that does nothing is ended so
 }
 _CALLER_CLASSES = ("22", "54")  # data exception, program limit exceeded (too long for an index, too deep)
 

@@ -5,47 +5,26 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import select
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
 from psycopg import conninfo
-from psycopg.adapt import Dumper, Loader
-from psycopg.pq import Format
 
 from checkpoint import sqlfile
 from checkpoint.authority import migrations
-from checkpoint.authority.failure import DatabaseUnusable, connect_sentence
+from checkpoint.authority.adaptation import adapt
+from checkpoint.authority.failure import DatabaseUnusable, Unreachable, connect_sentence
 from checkpoint.settings import EMBEDDED_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from psycopg import Connection
-    from psycopg.abc import Buffer
+    from psycopg import Connection, Cursor
 
     from checkpoint.authority.deadline import Watchdog
     from checkpoint.settings import Settings
-
-
-class StateText(msgspec.Struct, frozen=True):
-    """JSON text on its way into a statement, as it is."""
-
-    text: bytes
-
-
-class _StateDumper(Dumper):
-    oid = psycopg.adapters.types["json"].oid
-
-    def dump(self, obj: StateText) -> Buffer:
-        return obj.text
-
-
-class _StateLoader(Loader):
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> bytes:
-        return bytes(data)
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -83,6 +62,7 @@ class Session:
         self._on_store = on_store
         self._on_notice = on_notice
         self._connection: Connection[Any] | None = None
+        self._cursor: Cursor[Any] | None = None
         self._embedded: Any = None
         self._greeting: Greeting | None = None
         self._prepare = True
@@ -99,9 +79,27 @@ class Session:
 
     def connection(self) -> Connection[Any]:
         """The connection, made now if there is none. Raises DatabaseUnusable with the reason in one sentence."""
+        if self._connection is not None and self._has_ended(self._connection):
+            self.discard()
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
+
+    def cursor(self) -> Cursor[Any]:
+        """The one cursor of the connection; making one costs as much as a small statement."""
+        if self._cursor is None:
+            self._cursor = self.connection().cursor(binary=True)
+        return self._cursor
+
+    @staticmethod
+    def _has_ended(connection: Connection[Any]) -> bool:
+        """Whether the server has ended the idle session: seen before a statement goes out, nothing is uncertain."""
+        try:
+            if select.select([connection], [], [], 0)[0]:
+                connection.pgconn.consume_input()
+        except (psycopg.Error, OSError, ValueError):
+            return True
+        return connection.closed
 
     @property
     def greeting(self) -> Greeting:
@@ -112,7 +110,7 @@ class Session:
 
     def discard(self) -> None:
         """Gives the connection up; the next need makes a new one."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
             with contextlib.suppress(psycopg.Error, OSError):
                 connection.close()
@@ -167,7 +165,7 @@ class Session:
                 self._embedded = embedded.EmbeddedServer(embedded.data_folder(url))
             server_url: str = self._embedded.acquire()
         except embedded.EmbeddedError as error:
-            raise DatabaseUnusable(str(error)) from None
+            raise Unreachable(str(error)) from None
         return server_url
 
     def _connect(self) -> Connection[Any]:
@@ -182,7 +180,7 @@ class Session:
         try:
             connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         except psycopg.Error as error:
-            raise DatabaseUnusable(connect_sentence(error, where, secrets)) from None
+            raise Unreachable(connect_sentence(error, where, secrets)) from None
         try:
             self._greet(connection)
         except BaseException:
@@ -196,8 +194,7 @@ class Session:
         if encoding != "UTF8":
             raise DatabaseUnusable(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8'")
         connection.add_notice_handler(self._on_notice)
-        connection.adapters.register_dumper(StateText, _StateDumper)
-        connection.adapters.register_loader("json", _StateLoader)
+        adapt(connection)
         greeting = self._ask(connection)
         if greeting is None or (greeting.schema_version or 0) < migrations.latest():
             with self._watchdog.guard(connection, self._settings.statement_timeout):

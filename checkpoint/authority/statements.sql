@@ -40,6 +40,45 @@ WHERE c.tenant_id = EXCLUDED.tenant_id
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
 
+-- name: save_together
+-- The same for several keys at once, locked in key order so that two such statements never wait for each other; times
+-- follow the order given. A key that it refuses does not come back.
+WITH given AS (
+    SELECT * FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[], %(states)s::json[])
+        WITH ORDINALITY AS g (workflow_id, step_id, tenant_id, state_data, place)
+), now AS (
+    SELECT clock_timestamp() AS at
+), written AS (
+    INSERT INTO {schema}.workflow_checkpoints AS c
+           (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
+    SELECT workflow_id, step_id, tenant_id, state_data, %(write_id)s::uuid,
+           at + place * interval '1 microsecond', at + place * interval '1 microsecond'
+    FROM given, now
+    ORDER BY workflow_id COLLATE "C", step_id COLLATE "C"
+    ON CONFLICT (workflow_id, step_id) DO UPDATE
+    SET state_data = EXCLUDED.state_data,
+        revision   = c.revision + 1,
+        write_id   = EXCLUDED.write_id,
+        updated_at = greatest(EXCLUDED.updated_at, c.updated_at + interval '1 microsecond')
+    WHERE c.tenant_id = EXCLUDED.tenant_id
+      AND c.kind = 'checkpoint'
+      AND c.updated_at <= statement_timestamp()
+      AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+    RETURNING workflow_id, step_id, id, created_at, updated_at, revision
+)
+SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
+       revision
+FROM written JOIN given USING (workflow_id, step_id);
+
+-- name: saved_together
+-- Which of several keys hold what the statement with this write_id wrote.
+SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision
+FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
+JOIN {schema}.workflow_checkpoints AS c
+  ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
+WHERE c.write_id = %(write_id)s::uuid;
+
 -- name: save_new
 -- Writes the state only where no row of that key stands.
 INSERT INTO {schema}.workflow_checkpoints
@@ -77,6 +116,21 @@ SELECT tenant_id, state_data, id, revision,
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s);
+
+-- name: get_together
+-- The rows of several keys at once, each looked up by itself. A state that is large comes back as NULL: asked for alone,
+-- it does not have to wait in memory for the others.
+SELECT k.place, c.tenant_id,
+       CASE WHEN pg_column_size(c.state_data) <= 65536 AND octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
+       c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint
+FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
+         WITH ORDINALITY AS k (workflow_id, step_id, tenant_id, place)
+CROSS JOIN LATERAL (
+    SELECT * FROM {schema}.workflow_checkpoints AS t
+    WHERE t.workflow_id = k.workflow_id COLLATE "C" AND t.step_id = k.step_id COLLATE "C"
+      AND (k.tenant_id IS NULL OR t.tenant_id = k.tenant_id COLLATE "C")
+    OFFSET 0) AS c;
 
 -- name: list
 -- One page of a workflow, newest first; a row that is not saved meanwhile stands in exactly one page.

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from checkpoint.authority.adaptation import TextArray
 from checkpoint.authority.execution import Executor
 from checkpoint.authority.upsert import Upsert
 from checkpoint.record import Digest, Life, Record, Workflow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from psycopg import Cursor
 
@@ -52,6 +53,20 @@ class Authority:
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
         row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "get", parameters))
         return None if row is None else Record(workflow_id, step_id, *row)
+
+    def get_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Record | None]:
+        """The same for several keys (workflow_id, step_id, tenant_id) at once, in their order. Raises PG_READ_ERROR."""
+        parameters = {
+            "workflow_ids": TextArray([workflow_id.encode() for workflow_id, _, _ in keys]),
+            "step_ids": TextArray([step_id.encode() for _, step_id, _ in keys]),
+            "tenant_ids": TextArray([None if tenant_id is None else tenant_id.encode() for _, _, tenant_id in keys]),
+        }
+        rows = self._executor.read("PG_READ_ERROR", partial(self._all, name="get_together", parameters=parameters))
+        found: list[Record | None] = [None] * len(keys)
+        for place, owner, state, *rest in rows:
+            key = keys[place - 1]
+            found[place - 1] = self.get(*key) if state is None else Record(key[0], key[1], owner, state, *rest)
+        return found
 
     def page(
         self,

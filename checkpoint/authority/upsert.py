@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from checkpoint.authority.session import StateText
+from checkpoint.authority.adaptation import JsonArray, StateText, TextArray
 from checkpoint.errors import CheckpointError
-from checkpoint.record import Record
+from checkpoint.record import Record, State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from psycopg import Cursor
 
     from checkpoint.authority.execution import Executor
@@ -42,9 +44,7 @@ class Upsert:
         self._session = executor.session
         self._age_limit = age_limit
 
-    def save(
-        self, workflow_id: str, step_id: str, tenant_id: str, state_data: bytes, expected_revision: int | None
-    ) -> Record:
+    def save(self, state: State, expected_revision: int | None) -> Record:
         """The record as it stands after the write.
 
         Raises TENANT_CONFLICT, KIND_CONFLICT, REVISION_CONFLICT, PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
@@ -52,10 +52,10 @@ class Upsert:
         name = "save" if expected_revision is None else "save_over" if expected_revision else "save_new"
         write_id = os.urandom(16).hex()
         parameters = {
-            "workflow_id": workflow_id,
-            "step_id": step_id,
-            "tenant_id": tenant_id,
-            "state_data": StateText(state_data),
+            "workflow_id": state.workflow_id,
+            "step_id": state.step_id,
+            "tenant_id": state.tenant_id,
+            "state_data": StateText(state.state_data),
             "write_id": write_id,
             "expected_revision": expected_revision,
             "age_limit": self._age_limit,
@@ -63,19 +63,15 @@ class Upsert:
         }
         uncertain = False
 
-        def record(row: tuple[Any, ...]) -> Record:
-            row_id, created_at, updated_at, revision = row
-            return Record(workflow_id, step_id, tenant_id, state_data, row_id, revision, created_at, updated_at)
-
         def work(cursor: Cursor[Any]) -> Record:
             for _ in range(REFUSED_TRIES):
                 row = self._one_of_tenant(cursor, name, parameters)
                 if row is not None:
-                    return record(row)
-                standing = self._standing(cursor, workflow_id, step_id)
-                _refuse(standing, tenant_id, expected_revision, uncertain=uncertain)
+                    return _record(state, *row)
+                standing = self._standing(cursor, state)
+                _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
                 parameters["fenced"] = standing is None or not standing.ahead
-            if standing is None and self._binding(cursor, tenant_id)[0]:  # a row that the policies hide
+            if standing is None and self._binding(cursor, state.tenant_id)[0]:  # a row that the policies hide
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
             raise CheckpointError(
                 "PG_WRITE_ERROR",
@@ -85,10 +81,45 @@ class Upsert:
         def settle(cursor: Cursor[Any]) -> Record | None:
             nonlocal uncertain
             uncertain = True
-            standing = self._standing(cursor, workflow_id, step_id)
+            standing = self._standing(cursor, state)
             if standing is None or standing.write_id.replace("-", "") != write_id:
                 return None
-            return record((standing.id, standing.created_at, standing.updated_at, standing.revision))
+            return _record(state, standing.id, standing.created_at, standing.updated_at, standing.revision)
+
+        return self._executor.write("PG_WRITE_ERROR", work, settle)
+
+    def save_together(self, states: Sequence[State]) -> list[Record | None]:
+        """The records of states with distinct keys, written by one statement; None for one that it refused.
+
+        Times follow the order given. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN for all of them, and INVALID_ARG where one
+        of them cannot be stored; nothing is written then.
+        """
+        write_id = os.urandom(16).hex()
+        keys = {
+            "workflow_ids": TextArray([state.workflow_id.encode() for state in states]),
+            "step_ids": TextArray([state.step_id.encode() for state in states]),
+        }
+        parameters = keys | {
+            "tenant_ids": TextArray([state.tenant_id.encode() for state in states]),
+            "states": JsonArray([state.state_data for state in states]),
+            "write_id": write_id,
+            "age_limit": self._age_limit,
+        }
+
+        def records(rows: list[tuple[Any, ...]]) -> list[Record | None]:
+            written: list[Record | None] = [None] * len(states)
+            for place, *values in rows:
+                written[place - 1] = _record(states[place - 1], *values)
+            return written
+
+        def work(cursor: Cursor[Any]) -> list[Record | None]:
+            return records(cursor.execute(self._session.statement("save_together"), parameters).fetchall())
+
+        def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
+            rows = cursor.execute(self._session.statement("saved_together"), keys | {"write_id": write_id}).fetchall()
+            if rows and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
+                raise CheckpointError("PG_WRITE_UNKNOWN", "the connection broke; a get tells what stands")
+            return records(rows) if rows else None
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
@@ -111,9 +142,14 @@ class Upsert:
         table = f"{self._session.schema}.workflow_checkpoints"
         return self._one(cursor, "binding", {"table": table, "tenant_id": tenant_id}) or (False, False, False)
 
-    def _standing(self, cursor: Cursor[Any], workflow_id: str, step_id: str) -> _Standing | None:
-        row = self._one(cursor, "standing", {"workflow_id": workflow_id, "step_id": step_id})
+    def _standing(self, cursor: Cursor[Any], state: State) -> _Standing | None:
+        key = {"workflow_id": state.workflow_id, "step_id": state.step_id}
+        row = self._one(cursor, "standing", key)
         return None if row is None else _Standing(*row)
+
+
+def _record(state: State, row_id: int, created_at: int, updated_at: int, revision: int) -> Record:
+    return Record(*state, row_id, revision, created_at, updated_at)
 
 
 def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:

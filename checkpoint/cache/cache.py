@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from checkpoint import clock
+from checkpoint.cache.connection import CacheConnection
 from checkpoint.cache.entry import ENDED, Entry
 from checkpoint.cache.failure import CacheError
-from checkpoint.cache.file import CacheFile
+from checkpoint.cache.files import CacheFiles
 from checkpoint.cache.store import CacheStore
 from checkpoint.cache.writer import Writer
 
@@ -43,13 +44,13 @@ class Cache:
         self._source = source
         self._store_id: str | None = None
         self._trusted_since = 0
-        made: set[tuple[int, int] | None] = set()
+        files = CacheFiles(settings.cache_path)
 
-        def file(busy_ms: int) -> CacheFile:
-            return CacheFile(settings.cache_path, settings.cache_max_bytes, busy_ms, made, self._distrust)
+        def connect(busy_ms: int) -> CacheConnection:
+            return CacheConnection(files, settings.cache_max_bytes, busy_ms, self._distrust)
 
-        self._store = CacheStore(file(0), settings.cache_max_bytes)
-        self._writer = Writer(self._store, file, settings.cache_max_bytes, settings.cache_wait_ms)
+        self._store = CacheStore(connect(0), settings.cache_max_bytes)
+        self._writer = Writer(self._store, connect, settings.cache_max_bytes, settings.cache_wait_ms)
         self._writer.overflowed = self._distrust
         self.path = settings.cache_path
 
@@ -76,10 +77,20 @@ class Cache:
             entry, store_id = self._store.find(workflow_id, step_id, self._source)
         except CacheError:
             return None
-        if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):
-            return None
-        age = clock.now_ms() - entry.cached_at
-        return Found(entry, fresh=0 <= age < self._ttl_ms and entry.cached_at >= self._trusted_since)
+        return self._found(entry, store_id, tenant_id)
+
+    def find_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Found | None]:
+        """The same for several keys (workflow_id, step_id, tenant_id), in their order."""
+        try:
+            entries, store_id = self._store.find_together([key[:2] for key in keys], self._source)
+        except CacheError:
+            entries, store_id = {}, None
+        return [
+            self._found(entries.get(place), store_id, tenant_id)
+            if self._writer.pending((workflow_id, step_id)) is None
+            else self.find(workflow_id, step_id, tenant_id)
+            for place, (workflow_id, step_id, tenant_id) in enumerate(keys)
+        ]
 
     def put(self, records: Iterable[Record], answered_at: int) -> bool:
         """Takes over what PostgreSQL answered at `answered_at` (ms). True when it is in the file within the budget."""
@@ -180,7 +191,7 @@ class Cache:
     def close(self) -> bool:
         """Drains what is queued, 2 s at most. False when something was left."""
         drained = self._writer.drain(DRAIN_SECONDS)
-        self._store.file.close()
+        self._store.connection.close()
         return drained
 
     @property
@@ -191,6 +202,13 @@ class Cache:
         return Entry(
             **msgspec.structs.asdict(record), cached_at=cached_at, source=self._source, store_id=self._store_id
         )
+
+    def _found(self, entry: Entry | None, store_id: str | None, tenant_id: str | None) -> Found | None:
+        if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):
+            return None
+        age = clock.now_ms() - entry.cached_at  # below 0 where the clock went back
+        young = self._ttl_ms > 0 and 0 <= age <= self._ttl_ms
+        return Found(entry, fresh=young and entry.cached_at >= self._trusted_since)
 
     def _visible(self, entry: Entry, tenant_id: str | None, store_id: str | None) -> bool:
         if entry.state_data is None or not self._same_authority(entry, store_id):

@@ -19,9 +19,12 @@ CREATE TABLE checkpoint_cache (
 
 CREATE INDEX checkpoint_cache_ended ON checkpoint_cache (cached_at) WHERE state_data IS NULL;
 
--- One row: the number of the rebuild that began last.
-CREATE TABLE cache_epoch (epoch INTEGER NOT NULL);
-INSERT INTO cache_epoch VALUES (0);
+-- One row: the number of the rebuild that began last, and the count of writes, by which a process notices that somebody
+-- has written an older copy into the file.
+CREATE TABLE cache_history (epoch INTEGER NOT NULL, writes INTEGER NOT NULL);
+INSERT INTO cache_history VALUES (0, 0);
+CREATE TRIGGER count_insert AFTER INSERT ON checkpoint_cache BEGIN UPDATE cache_history SET writes = writes + 1; END;
+CREATE TRIGGER count_update AFTER UPDATE ON checkpoint_cache BEGIN UPDATE cache_history SET writes = writes + 1; END;
 
 -- Which store each source led to when it was last connected.
 CREATE TABLE cache_store (source TEXT PRIMARY KEY, store_id TEXT NOT NULL) WITHOUT ROWID;

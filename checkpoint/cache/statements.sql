@@ -3,14 +3,22 @@
 -- name: find
 -- The entry of a key, and the store that the source asked about led to last.
 SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, source, store_id, checksum,
-       (SELECT store_id FROM cache_store WHERE source = :source)
+       (SELECT store_id FROM cache_store WHERE source = :source), (SELECT writes FROM cache_history)
 FROM checkpoint_cache WHERE workflow_id = :workflow_id AND step_id = :step_id;
+
+-- name: find_together
+-- The same of several keys at once, given as a JSON array of pairs.
+SELECT k.key, c.workflow_id, c.step_id, tenant_id, state_data, c.id, revision, created_at, updated_at, cached_at, source,
+       store_id, checksum, (SELECT store_id FROM cache_store WHERE source = :source), (SELECT writes FROM cache_history)
+FROM json_each(:keys) AS k
+JOIN checkpoint_cache AS c
+  ON c.workflow_id = json_extract(k.value, '$[0]') AND c.step_id = json_extract(k.value, '$[1]');
 
 -- name: put
 -- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_epoch), ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
 ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = excluded.id, revision = excluded.revision,
     created_at = excluded.created_at, updated_at = excluded.updated_at, cached_at = excluded.cached_at,
@@ -24,12 +32,16 @@ WHERE checkpoint_cache.id IS NULL
 -- Writes an entry that PostgreSQL does not know, unless another tenant's entry stands there.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_epoch), ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
 ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = excluded.id, revision = excluded.revision,
     created_at = excluded.created_at, updated_at = excluded.updated_at, cached_at = excluded.cached_at,
     source = excluded.source, store_id = excluded.store_id, epoch = excluded.epoch, checksum = excluded.checksum
 WHERE checkpoint_cache.tenant_id = excluded.tenant_id OR checkpoint_cache.state_data IS NULL;
+
+-- name: writes
+-- The count of writes so far.
+SELECT writes FROM cache_history;
 
 -- name: drop_seen
 -- Removes the very entry that was seen, not one written since.
@@ -45,7 +57,7 @@ WHERE (:tenant_id IS NULL OR tenant_id = :tenant_id)
 
 -- name: begin_epoch
 -- Marks the beginning of a rebuild: what is written from now on carries the new number.
-UPDATE cache_epoch SET epoch = epoch + 1 RETURNING epoch;
+UPDATE cache_history SET epoch = epoch + 1 RETURNING epoch;
 
 -- name: count_before
 -- How many entries of a rebuild's scope stood before it began.

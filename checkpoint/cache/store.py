@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from checkpoint.cache.connection import STATEMENTS
 from checkpoint.cache.entry import Entry
 from checkpoint.cache.failure import CacheError, Damage, is_full
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from checkpoint.cache.file import CacheFile
+    from checkpoint.cache.connection import CacheConnection
     from checkpoint.record import Digest
 
 T = TypeVar("T")
@@ -27,37 +28,55 @@ LAST_TEXT = "\U0010ffff" * 256
 class CacheStore:
     """Statements on one connection. Every method raises CacheError for whatever the file does."""
 
-    def __init__(self, file: CacheFile, max_bytes: int) -> None:
-        self.file = file
+    def __init__(self, connection: CacheConnection, max_bytes: int) -> None:
+        self.connection = connection
         self._max_bytes = max_bytes
-        self._sql = file.statements
+        self._sql = STATEMENTS
 
     def find(self, workflow_id: str, step_id: str, source: str) -> tuple[Entry | None, str | None]:
         """The entry of a key, and the store that `source` led to last. A damaged entry counts as damage of the file."""
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "source": source}
 
         def work(connection: sqlite3.Connection) -> tuple[Entry | None, str | None]:
+            before = self.connection.writes_seen
             row = connection.execute(self._sql["find"], parameters).fetchone()
             if row is None:
                 return None, None
-            *fields, checksum, store_id = row
+            *fields, checksum, store_id, writes = row
+            self.connection.saw(writes, before)
             return _checked((workflow_id, step_id, *fields), checksum), store_id
 
-        return self.file.run(work)
+        return self.connection.run(work)
+
+    def find_together(self, keys: Sequence[tuple[str, str]], source: str) -> tuple[dict[int, Entry], str | None]:
+        """The entries of several keys by their place in `keys`, and the store that `source` led to last."""
+        parameters = {"keys": msgspec.json.encode(keys).decode(), "source": source}
+
+        def work(connection: sqlite3.Connection) -> tuple[dict[int, Entry], str | None]:
+            found, known = {}, None
+            before = self.connection.writes_seen
+            for place, *fields, checksum, store_id, writes in connection.execute(
+                self._sql["find_together"], parameters
+            ):
+                found[place], known = _checked(fields, checksum), store_id
+                self.connection.saw(writes, before)
+            return found, known
+
+        return self.connection.run(work)
 
     def put(self, entries: Iterable[Entry]) -> None:
         """Writes confirmed entries as one transaction, each unless a newer one stands there."""
         entries = [entry if entry.size <= self._max_bytes // 2 else entry.without_state() for entry in entries]
 
         def work(connection: sqlite3.Connection) -> None:
+            before = self.connection.writes_seen
             connection.executemany(self._sql["put"], [entry.row() for entry in entries])
             self._forget_ended(connection, entries)
+            self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
 
-        if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
-            row = entries[0].row()
-            self._with_room(entries[0].size, lambda: self.file.run(lambda c: c.execute(self._sql["put"], row)))
-        else:
-            self._with_room(sum(entry.size for entry in entries), lambda: self.file.change(work))
+        alone = len(entries) == 1 and entries[0].state_data is not None  # one statement is a transaction by itself
+        change = self.connection.run if alone else self.connection.change
+        self._with_room(sum(entry.size for entry in entries), lambda: change(work))
 
     def put_lossy(self, entry: Entry, busy_ms: int) -> bool:
         """Writes an entry that PostgreSQL does not know; False where another tenant's entry stands there."""
@@ -65,25 +84,25 @@ class CacheStore:
         def work(connection: sqlite3.Connection) -> bool:
             return connection.execute(self._sql["put_lossy"], entry.row()).rowcount == 1
 
-        return self._with_room(entry.size, lambda: self.file.change(work, busy_ms))
+        return self._with_room(entry.size, lambda: self.connection.change(work, busy_ms))
 
     def drop_seen(self, entry: Entry) -> None:
         """Removes this very entry, not one written since."""
         values = (entry.workflow_id, entry.step_id, entry.checksum(), entry.cached_at)
-        self.file.run(lambda connection: connection.execute(self._sql["drop_seen"], values))
+        self.connection.run(lambda connection: connection.execute(self._sql["drop_seen"], values))
 
     def drop_scope(self, tenant_id: str | None, workflow_id: str | None, step_id: str | None, busy_ms: int) -> None:
         """Removes the entries of a scope; None stands for all."""
         scope = {"tenant_id": tenant_id, "workflow_id": workflow_id, "step_id": step_id}
-        self.file.change(lambda connection: connection.execute(self._sql["drop_scope"], scope), busy_ms)
+        self.connection.change(lambda connection: connection.execute(self._sql["drop_scope"], scope), busy_ms)
 
     def know_store(self, source: str, store_id: str) -> None:
         """Remembers which store a source leads to."""
-        self.file.run(lambda connection: connection.execute(self._sql["know_store"], (source, store_id)))
+        self.connection.run(lambda connection: connection.execute(self._sql["know_store"], (source, store_id)))
 
     def begin_epoch(self, busy_ms: int) -> int:
         """The number that everything written from now on carries, at least."""
-        return self.file.change(
+        return self.connection.change(
             lambda connection: int(connection.execute(self._sql["begin_epoch"]).fetchone()[0]), busy_ms
         )
 
@@ -108,7 +127,7 @@ class CacheStore:
                 written += 1
             return before, written, False
 
-        return self.file.change(work, busy_ms)
+        return self.connection.change(work, busy_ms)
 
     def digests(
         self, workflow_id: str | None, tenant_id: str | None, ours: Callable[[Entry], bool]
@@ -123,7 +142,7 @@ class CacheStore:
                 "after_step": after[1],
                 "limit": PAGE,
             }
-            last, digests = self.file.run(partial(self._page, scope=scope, ours=ours))
+            last, digests = self.connection.run(partial(self._page, scope=scope, ours=ours))
             yield from digests
             if last is None:
                 return
@@ -132,13 +151,13 @@ class CacheStore:
     def digest_of(self, workflow_id: str, step_id: str, ours: Callable[[Entry], bool]) -> list[Digest]:
         """The digest of one key, if it has an entry that `ours` accepts."""
         parameters = {"workflow_id": workflow_id, "step_id": step_id}
-        row = self.file.run(lambda connection: connection.execute(self._sql["one"], parameters).fetchone())
+        row = self.connection.run(lambda connection: connection.execute(self._sql["one"], parameters).fetchone())
         return [] if row is None else self._digest(row, ours)
 
     def count(self, tenant_id: str | None) -> int:
         """How many entries there are, of one tenant or of all."""
         scope = {"tenant_id": tenant_id}
-        return self.file.run(lambda connection: int(connection.execute(self._sql["count"], scope).fetchone()[0]))
+        return self.connection.run(lambda connection: int(connection.execute(self._sql["count"], scope).fetchone()[0]))
 
     def size_and_mode(self) -> tuple[int, str]:
         """Bytes of the file's pages, and the journal mode."""
@@ -149,7 +168,7 @@ class CacheStore:
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
             return pages * page_size, str(mode)
 
-        return self.file.run(work)
+        return self.connection.run(work)
 
     def _page(
         self, connection: sqlite3.Connection, scope: dict[str, Any], ours: Callable[[Entry], bool]
@@ -193,7 +212,7 @@ class CacheStore:
         except CacheError as error:
             if error.__cause__ is None or not is_full(error.__cause__):
                 raise
-        self.file.change(lambda connection: self._evict(connection, size))
+        self.connection.change(lambda connection: self._evict(connection, size))
         return work()
 
     def _evict(self, connection: sqlite3.Connection, size: int, before_epoch: int | None = None) -> None:
@@ -214,7 +233,7 @@ class CacheStore:
             connection.execute(self._sql["forget_ended"], (max(ended) - ENDED_KEPT_MS,))
 
 
-def _checked(fields: tuple[Any, ...], checksum: object) -> Entry:
+def _checked(fields: Sequence[Any], checksum: object) -> Entry:
     """The entry, if it is what was written. Raises Damage."""
     try:
         entry = Entry(*fields)

@@ -15,12 +15,12 @@ from checkpoint.cache.store import CacheStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from checkpoint.cache.connection import CacheConnection
     from checkpoint.cache.entry import Entry
-    from checkpoint.cache.file import CacheFile
 
 HELD_BYTES = 32 * 1024 * 1024
 HELD_KEYS = 100_000
-AT_ONCE_BYTES = 256 * 1024
+AT_ONCE_BYTES = 1024 * 1024
 BUSY_MS = 100
 FIRST_PAUSE = 0.02
 LAST_PAUSE = 0.5
@@ -32,9 +32,11 @@ class Writer:
     `front` is the store of the serving thread; the background thread has a connection of its own.
     """
 
-    def __init__(self, front: CacheStore, make_file: Callable[[int], CacheFile], max_bytes: int, wait_ms: int) -> None:
+    def __init__(
+        self, front: CacheStore, connect: Callable[[int], CacheConnection], max_bytes: int, wait_ms: int
+    ) -> None:
         self._front = front
-        self._make_file = make_file
+        self._connect = connect
         self._max_bytes = max_bytes
         self._wait = wait_ms / 1000
         self._pending: dict[tuple[str, str], Entry] = {}
@@ -102,7 +104,7 @@ class Writer:
             self._thread.start()
 
     def _run(self) -> None:
-        store = CacheStore(self._make_file(BUSY_MS), self._max_bytes)
+        store = CacheStore(self._connect(BUSY_MS), self._max_bytes)
         pause = FIRST_PAUSE
         while True:
             with self._changed:

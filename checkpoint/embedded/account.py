@@ -58,7 +58,7 @@ class Account(msgspec.Struct, frozen=True):
         import subprocess
 
         try:
-            return subprocess.run(
+            return subprocess.run(  # noqa: S603 - PostgreSQL's programs and a constant line for sh
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -82,7 +82,7 @@ class Account(msgspec.Struct, frozen=True):
         import subprocess
         import threading
 
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # noqa: S603 - the postgres program, without a shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -19,8 +19,9 @@ OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=scram-sha-256"),
     *("--encoding=UTF8", "--locale=C", "--data-checksums"),
 )
-# One collation on every machine, with upper and lower case beyond ASCII. New in PostgreSQL 17.
+# One collation on every machine, with upper and lower case beyond ASCII.
 BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+BUILTIN_LOCALE_SINCE = 17
 
 
 def make_cluster(
@@ -37,7 +38,7 @@ def make_cluster(
     if os.path.lexists(unfinished):
         shutil.rmtree(unfinished)
     new = os.path.join(unfinished, "cluster")
-    locale = BUILTIN_LOCALE if programs.major >= 17 else ()
+    locale = BUILTIN_LOCALE if programs.major >= BUILTIN_LOCALE_SINCE else ()
     try:
         make_folder(unfinished, 0o700)
         account.give(unfinished)

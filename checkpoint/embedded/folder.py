@@ -9,6 +9,8 @@ from checkpoint.embedded.error import EmbeddedError
 
 PREFIX = "embedded:"
 ROOT_FOLDER = "/var/lib/checkpoint-manager/pg"
+CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127)))
+PRIVATE = 0o600
 ELSEWHERE = "name another folder with DATABASE_URL=embedded:PATH"
 
 
@@ -24,7 +26,7 @@ def data_folder(database_url: str) -> str:
     if not database_url.startswith(PREFIX):
         raise ValueError(f"not an {PREFIX} URL")
     path = database_url.removeprefix(PREFIX) or _default_folder()
-    if any(ord(character) < 32 or ord(character) == 127 for character in path):
+    if any(character in CONTROL_CHARACTERS for character in path):
         raise EmbeddedError(f"a control character is in the path {path!r}, which PostgreSQL cannot use; {ELSEWHERE}")
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
@@ -88,11 +90,11 @@ def make_folder(path: str, mode: int) -> None:
 
 def open_private(path: str, flags: int) -> int:
     """Opens, or makes, a file of this user's with mode 0600, following no link. Raises EmbeddedError or OSError."""
-    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE)
     found = os.fstat(descriptor)
     if found.st_uid != os.geteuid():
         os.close(descriptor)
         raise EmbeddedError(f"{path} belongs to another user; run as that user, or {ELSEWHERE}")
-    if stat.S_IMODE(found.st_mode) != 0o600:
-        os.fchmod(descriptor, 0o600)
+    if stat.S_IMODE(found.st_mode) != PRIVATE:
+        os.fchmod(descriptor, PRIVATE)
     return descriptor

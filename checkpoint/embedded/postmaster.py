@@ -140,5 +140,6 @@ def _is_postmaster(pid: int, folder: str) -> bool:
             return False
     import subprocess
 
-    told = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False).stdout
+    question = ["/bin/ps", "-ww", "-o", "args=", "-p", str(pid)]
+    told = subprocess.run(question, capture_output=True, check=False).stdout  # noqa: S603 - a number is all that varies
     return b"postgres" in told and os.fsencode(folder) in told

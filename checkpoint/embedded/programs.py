@@ -72,7 +72,7 @@ def _version(postgres: str) -> int | None:
     import subprocess
 
     try:
-        told = subprocess.run(
+        told = subprocess.run(  # noqa: S603 - a program of an installed package or of the system
             [postgres, "-V"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_TIMEOUT, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):

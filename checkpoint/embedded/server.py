@@ -102,8 +102,8 @@ class EmbeddedServer:
         return self._threads
 
     def _acquire(self, deadline: float) -> str:
-        fresh = cluster_version(self._folder) is None
         account = server_account(self._folder)
+        fresh = cluster_version(self._folder) is None
         socket = UnixSocket(self._folder, account)
         if fresh:
             account.must_enter(existing_ancestor(self._folder))

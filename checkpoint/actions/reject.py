@@ -1,0 +1,16 @@
+"""`reject`: a person says no; nothing is written (contract, section 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from checkpoint.approval.arguments import decision
+from checkpoint.approval.desk import Desk
+
+if TYPE_CHECKING:
+    from checkpoint.runtime import Runtime
+
+
+def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The record, rejected now or before."""
+    return decision(arguments).reject(Desk(runtime))

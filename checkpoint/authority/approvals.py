@@ -1,0 +1,182 @@
+"""Approvals in PostgreSQL: read, asked for, and changed under the lock of their row (contract, section 5)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from checkpoint import sqlfile
+from checkpoint.approval.row import ApprovalRow
+from checkpoint.authority.adaptation import StateText
+from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refusal_of_policies
+from checkpoint.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Cursor
+
+    from checkpoint.approval.row import ApprovalChange
+    from checkpoint.authority.execution import Executor
+
+PAGE_BYTES = 64 * 1024 * 1024
+STREAM_ROWS = 16
+TRIES = 10
+FIRST_MICROS = -30_000_000_000_000_000  # before every awaiting_since
+
+Key = dict[str, str]
+
+
+class ApprovalStore:
+    """Statements of approvals through an executor. `age_limit` is how long one may wait before it refuses to act."""
+
+    def __init__(self, executor: Executor, age_limit: str) -> None:
+        self._executor = executor
+        self._session = executor.session
+        self._age_limit = age_limit
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "approvals.sql")
+        schema = self._session.schema
+        self._sql = {name: text.replace("{schema}", schema).encode() for name, text in sqlfile.load(path).items()}
+
+    def request(
+        self,
+        workflow_id: str,
+        step_id: str,
+        tenant_id: str,
+        make: Callable[[int], ApprovalChange] | None,
+    ) -> tuple[ApprovalRow | None, bool]:
+        """What stands under the key, and whether it was made now: by `make`, from PostgreSQL's clock, if there is one.
+
+        Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
+        """
+        key = {"workflow_id": workflow_id, "step_id": step_id}
+        write_id = os.urandom(16).hex()
+
+        def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
+            for _ in range(TRIES):
+                now, row = self._find(cursor, key)
+                if row is not None or make is None:
+                    return row, False
+                change = make(now)
+                written = self._insert(cursor, key | {"tenant_id": tenant_id} | self._columns(change, write_id))
+                if written is not None:
+                    return _written(key, tenant_id, now, change, write_id, written), True
+            if hides_rows(self._session, cursor, tenant_id):
+                raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
+            raise _nothing_done()
+
+        def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
+            row = self._find(cursor, key)[1]
+            return (row, True) if row is not None and _is_of(row, write_id) else None
+
+        return self._executor.write("PG_WRITE_ERROR", work, settle)
+
+    def change(
+        self, workflow_id: str, step_id: str, judge: Callable[[ApprovalRow | None], ApprovalChange | None]
+    ) -> tuple[ApprovalRow | None, bool]:
+        """What stands under the key after `judge` has seen it under its lock, and whether `judge` changed it.
+
+        All of it is one transaction: what `judge` raises leaves the row as it was. It is called again where the
+        transaction has to be repeated. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
+        """
+        key = {"workflow_id": workflow_id, "step_id": step_id}
+        write_id = os.urandom(16).hex()
+
+        def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
+            with cursor.connection.transaction():
+                found = cursor.execute(self._sql["lock"], key).fetchone()
+                row = None if found is None else ApprovalRow(workflow_id, step_id, *found)
+                change = judge(row)
+                if row is None or change is None:
+                    return row, False
+                parameters = key | {"id": row.id, "revision": row.revision} | self._columns(change, write_id)
+                written = cursor.execute(self._sql["change"], parameters).fetchone()
+                if written is None:
+                    raise _nothing_done()
+            return _written(key, row.tenant_id, row.now, change, write_id, written), True
+
+        def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
+            row = self._find(cursor, key)[1]
+            return (row, True) if row is not None and _is_of(row, write_id) else None
+
+        return self._executor.write("PG_WRITE_ERROR", work, settle)
+
+    def waiting(
+        self, tenant_id: str | None, limit: int, after: tuple[int, int] | None
+    ) -> tuple[list[ApprovalRow], bool]:
+        """One page, oldest first, and whether more follow; it also ends at 64 MiB of records. Raises PG_LIST_ERROR."""
+        after_us, after_id = after or (FIRST_MICROS, 0)
+        parameters = {"tenant_id": tenant_id, "limit": limit + 1, "after_us": after_us, "after_id": after_id}
+
+        def work(cursor: Cursor[Any]) -> tuple[list[ApprovalRow], bool]:
+            rows: list[ApprovalRow] = []
+            size = 0
+            for found in cursor.stream(self._sql["waiting"], parameters, binary=True, size=STREAM_ROWS):
+                row = ApprovalRow(*found)
+                if len(rows) == limit or (rows and size + len(row.state_data) > PAGE_BYTES):
+                    return rows, True
+                size += len(row.state_data)
+                rows.append(row)
+            return rows, False
+
+        return self._executor.read("PG_LIST_ERROR", work)
+
+    def _find(self, cursor: Cursor[Any], key: Key) -> tuple[int, ApprovalRow | None]:
+        now, row_id, *columns = cursor.execute(self._sql["find"], key).fetchone() or (0, None)
+        if row_id is None:
+            return now, None
+        return now, ApprovalRow(key["workflow_id"], key["step_id"], now, row_id, *columns)
+
+    def _insert(self, cursor: Cursor[Any], parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+        try:
+            return cursor.execute(self._sql["request"], parameters).fetchone()
+        except psycopg.errors.InsufficientPrivilege:
+            refusal = refusal_of_policies(self._session, cursor, parameters["tenant_id"])
+            if refusal is None:
+                raise
+            raise refusal from None
+
+    def _columns(self, change: ApprovalChange, write_id: str) -> dict[str, Any]:
+        return {
+            "state_data": StateText(change.state_data),
+            "awaiting_us": change.awaiting_since,
+            "content_sha256": change.content_sha256,
+            "published_on": change.published_on,
+            "write_id": write_id,
+            "age_limit": self._age_limit,
+        }
+
+
+def _written(
+    key: Key, tenant_id: str, now: int, change: ApprovalChange, write_id: str, written: tuple[Any, ...]
+) -> ApprovalRow:
+    row_id, revision, created_at, updated_at = written
+    return ApprovalRow(
+        key["workflow_id"],
+        key["step_id"],
+        now,
+        row_id,
+        tenant_id,
+        "approval",
+        change.state_data,
+        revision,
+        write_id,
+        created_at,
+        updated_at,
+        change.awaiting_since,
+        change.content_sha256,
+        change.published_on,
+    )
+
+
+def _is_of(row: ApprovalRow, write_id: str) -> bool:
+    return row.write_id.replace("-", "") == write_id
+
+
+def _nothing_done() -> CheckpointError:
+    return CheckpointError(
+        "PG_WRITE_ERROR",
+        "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
+    )

@@ -1,0 +1,35 @@
+"""What row-level security refuses, told apart from missing grants and from rows that are simply not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from checkpoint.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from psycopg import Cursor
+
+    from checkpoint.authority.session import Session
+
+OTHER_TENANT = "this workflow_id and step_id belong to another tenant; use other ids"
+
+
+def hides_rows(session: Session, cursor: Cursor[Any], tenant_id: str) -> bool:
+    """Whether policies bind the role, so that a row may stand that it does not see."""
+    return bool(_binding(session, cursor, tenant_id)[0])
+
+
+def refusal_of_policies(session: Session, cursor: Cursor[Any], tenant_id: str) -> CheckpointError | None:
+    """The answer to a write of `tenant_id` that was refused with 42501; None where a grant is missing."""
+    bound, allowed, granted = _binding(session, cursor, tenant_id)
+    if not (bound and granted):
+        return None
+    if allowed:
+        return CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
+    return CheckpointError("TENANT_DENIED", "the role of DATABASE_URL is bound to another tenant")
+
+
+def _binding(session: Session, cursor: Cursor[Any], tenant_id: str) -> tuple[Any, ...]:
+    table = f"{session.schema}.workflow_checkpoints"
+    row = cursor.execute(session.statement("binding"), {"table": table, "tenant_id": tenant_id}).fetchone()
+    return row or (False, False, False)

@@ -1,0 +1,158 @@
+"""A connection to the cache file, opened at need, and again when the file was replaced (contract, section 3)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from typing import TYPE_CHECKING, TypeVar
+
+from checkpoint import sqlfile
+from checkpoint.cache.failure import CacheError, Damage, is_busy, is_damage
+from checkpoint.cache.files import APPLICATION_ID, VERSION, CacheFiles, Identity, inode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+LEAST_PAGES = 16
+WAL_BYTES = 16 * 1024 * 1024
+STATEMENTS = sqlfile.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql"))
+
+
+class CacheConnection:
+    """One connection, for one thread at a time.
+
+    `on_replaced` is called when others have put a file in the place of the one in use, or an older state into it.
+    """
+
+    def __init__(self, files: CacheFiles, max_bytes: int, busy_ms: int, on_replaced: Callable[[], None]) -> None:
+        self._files = files
+        self._max_bytes = max_bytes
+        self._busy_ms = busy_ms
+        self._on_replaced = on_replaced
+        self._connection: sqlite3.Connection | None = None
+        self._identity: Identity = ()
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
+        try:
+            return work(self._open())
+        except CacheError:
+            raise
+        except (sqlite3.Error, OverflowError, UnicodeError, OSError, Damage) as error:
+            if is_damage(error):
+                self._files.move_aside(self._identity[0] if self._identity else None)
+                self.close()
+                raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
+            if not is_busy(error):
+                self.close()
+            raise CacheError(f"the cache file cannot be used ({error})") from error
+
+    def change(self, work: Callable[[sqlite3.Connection], T], busy_ms: int | None = None) -> T:
+        """The same inside one transaction that holds the write lock; `busy_ms` bounds the wait for that lock."""
+
+        def transaction(connection: sqlite3.Connection) -> T:
+            with self._waiting(connection, busy_ms):
+                connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            return result
+
+        return self.run(transaction)
+
+    @property
+    def writes_seen(self) -> int:
+        """The file's count of writes, as far as this process has seen it."""
+        return self._files.writes_seen
+
+    def saw(self, writes: int, before: int) -> None:
+        """Takes note of the count of writes; `before` was seen before it was read.
+
+        It never falls, but when somebody writes an older copy into the file.
+        """
+        if writes < before:
+            self._on_replaced()
+            self._files.writes_seen = writes
+        else:
+            self._files.writes_seen = max(writes, self._files.writes_seen)
+
+    def close(self) -> None:
+        """Closes the connection; the next use opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                self._files.mend_shm()
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    @contextlib.contextmanager
+    def _waiting(self, connection: sqlite3.Connection, busy_ms: int | None) -> Iterator[None]:
+        if busy_ms is None:
+            yield
+            return
+        connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
+        try:
+            yield
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
+
+    def _open(self) -> sqlite3.Connection:
+        self._files.mend_shm()
+        if self._connection is not None:
+            if self._identity == self._files.identity():
+                return self._connection
+            self.close()
+        before = self._identity
+        connection = self._connect_to_sound_file()
+        self._identity = self._files.identity()
+        self._files.mend_shm()
+        other_file = self._identity[:1] != before[:1]
+        if other_file:
+            self._files.writes_seen = 0
+        if before and self._identity != before and not (other_file and self._files.were_made_here(self._identity)):
+            self._on_replaced()
+        self._connection = connection
+        return connection
+
+    def _connect_to_sound_file(self) -> sqlite3.Connection:
+        for _ in range(2):
+            self._files.make_if_missing()
+            damaged = inode(self._files.path)
+            connection = self._connect()
+            try:
+                self._insist(connection)
+            except BaseException as error:
+                if is_damage(error):
+                    self._files.move_aside(damaged)
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
+                if not is_damage(error):
+                    raise
+            else:
+                return connection
+        raise CacheError("the cache file is damaged and cannot be moved aside")
+
+    def _connect(self) -> sqlite3.Connection:
+        from urllib.parse import quote
+
+        address = f"file:{quote(self._files.path)}?mode=rw"
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=0)
+
+    def _insist(self, connection: sqlite3.Connection) -> None:
+        """Sets the connection up; raises Damage for a file that is not a cache file of this version."""
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
+        application_id = connection.execute("PRAGMA application_id").fetchone()
+        if (application_id, connection.execute("PRAGMA user_version").fetchone()) != ((APPLICATION_ID,), (VERSION,)):
+            raise Damage("not a cache file of this version")
+        connection.execute("PRAGMA synchronous = OFF")
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {max(LEAST_PAGES, self._max_bytes // page_size)}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        connection.execute("SELECT epoch, writes FROM cache_history").fetchone()  # opens -wal and -shm

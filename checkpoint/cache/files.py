@@ -1,0 +1,149 @@
+"""The cache file, its `-wal` and its `-shm`: made, compared and moved aside as one (contract, section 3).
+
+They belong together: an old `-wal` beside a new file brings old rows back. Making and moving happen under a lock file,
+so that no process moves a fresh file aside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import time
+from typing import TYPE_CHECKING
+
+from checkpoint.cache.failure import CacheError
+from checkpoint.folder import make_private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Inode = tuple[int, int]
+Identity = tuple[Inode | None, ...]
+
+APPLICATION_ID = 0x63706D67
+VERSION = 1
+KEEP_ASIDE = 3
+LOCK_SECONDS = 0.05
+PRIVATE = 0o600
+_SUFFIXES = ("", "-wal", "-shm")
+_SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
+
+
+class CacheFiles:
+    """The three files at `path`, and what this process remembers of them; shared by its connections."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.writes_seen = 0
+        self._made: set[Inode | None] = set()
+        self._shm: tuple[Inode, int] | None = None
+
+    def identity(self) -> Identity:
+        """Which files stand there now."""
+        return tuple(inode(self.path + suffix) for suffix in _SUFFIXES)
+
+    def were_made_here(self, identity: Identity) -> bool:
+        """Whether it was this process that made the file."""
+        return identity[0] in self._made
+
+    def mend_shm(self) -> None:
+        """Gives a `-shm` that was cut back its length: SQLite has it mapped, and what is missing would end the process.
+
+        The part that comes back is empty, which makes SQLite read the index again from the `-wal`.
+        """
+        try:
+            status = os.stat(self.path + "-shm")
+        except OSError:
+            return  # unlinked, the mapping stays whole
+        identity = status.st_dev, status.st_ino
+        if self._shm is not None and self._shm[0] == identity and status.st_size < self._shm[1]:
+            os.truncate(self.path + "-shm", self._shm[1])
+        elif self._shm != (identity, status.st_size):
+            self._shm = identity, status.st_size
+
+    def make_if_missing(self) -> None:
+        """Makes the file, complete, unless there is one; what is left over of an earlier one goes."""
+        if os.path.lexists(self.path):
+            return
+        make_private(os.path.dirname(self.path))
+        with self._lock():
+            if os.path.lexists(self.path):
+                return
+            for suffix in _SUFFIXES[1:]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path + suffix)
+            self._make()
+
+    def move_aside(self, damaged: Inode | None) -> None:
+        """Moves the damaged file out of the way, unless somebody has already put another in its place.
+
+        Called before the connection to it is closed, since the last one to close would remove the `-wal`.
+        """
+        with contextlib.suppress(OSError, CacheError), self._lock():
+            if damaged is None or damaged != inode(self.path):
+                return
+            stamp = f"{time.time_ns():020d}"
+            for suffix in _SUFFIXES:
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(self.path + suffix, f"{self.path}.corrupt-{stamp}{suffix}")
+            self._drop_old_ones()
+
+    def _make(self) -> None:
+        """Makes it under another name first, so that nobody ever opens half of it."""
+        new = f"{self.path}.new"
+        for suffix in ("", "-journal", *_SUFFIXES[1:]):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new + suffix)
+        descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE)
+        os.fchmod(descriptor, PRIVATE)
+        os.close(descriptor)
+        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            with open(_SCHEMA, encoding="utf-8") as file:
+                connection.executescript(file.read())
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        os.rename(new, self.path)
+        self._made.add(inode(self.path))
+
+    def _drop_old_ones(self) -> None:
+        folder, name = os.path.split(self.path)
+        prefix = f"{name}.corrupt-"
+        stamps = sorted(
+            {entry[len(prefix) :].split("-")[0] for entry in os.listdir(folder) if entry.startswith(prefix)}
+        )
+        for stamp in stamps[:-KEEP_ASIDE]:
+            for suffix in _SUFFIXES:
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(folder, f"{prefix}{stamp}{suffix}"))
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        descriptor = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        try:
+            if os.fstat(descriptor).st_mode & 0o777 != PRIVATE:
+                os.fchmod(descriptor, PRIVATE)
+            give_up = time.monotonic() + LOCK_SECONDS
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > give_up:
+                        raise CacheError("another process holds the lock of the cache file") from None
+                    time.sleep(0.002)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def inode(path: str) -> Inode | None:
+    """Device and inode of what stands at `path`, None for nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
