@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = len("1970-01-01T00:00:00")
 
 
 def now_ms() -> int:
@@ -19,7 +21,13 @@ def now_ms() -> int:
 
 def iso(micros: int, zone: tzinfo | None = None) -> str:
     """ISO 8601 with microseconds and offset, of microseconds since the epoch, in UTC or `zone` (contract 2)."""
-    moment = _EPOCH + timedelta(microseconds=micros)
-    if zone is not None:
-        moment = moment.astimezone(zone)
-    return moment.isoformat(timespec="microseconds")
+    seconds, fraction = divmod(micros, 1_000_000)
+    moment, offset = _second(seconds, zone)
+    return f"{moment}.{fraction:06d}{offset}"
+
+
+@lru_cache(4096)  # an answer holds several moments, and those of a batch share their second
+def _second(seconds: int, zone: tzinfo | None) -> tuple[str, str]:
+    moment = _EPOCH + timedelta(seconds=seconds)
+    text = (moment if zone is None else moment.astimezone(zone)).isoformat()
+    return text[:_SECOND], text[_SECOND:]

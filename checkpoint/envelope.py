@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 # Fields whose value stays text. Of the rest only the small value is decoded.
-TEXT_FIELDS = ("state_data",)
+TEXT_FIELDS = ("state_data", "input")
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
@@ -136,10 +136,10 @@ class Encoder:
         return orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE)
 
     def _represent(self, value: object) -> object:
-        if isinstance(value, bytes):
-            return orjson.Fragment(one_line(value))
-        if isinstance(value, Instant):
+        if type(value) is Instant:
             return clock.iso(value.micros, self._zone)
+        if type(value) is bytes:
+            return orjson.Fragment(one_line(value))
         raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

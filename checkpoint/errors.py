@@ -33,6 +33,15 @@ CODES: dict[str, Code] = _table(
     ("TENANT_CONFLICT", "the checkpoint belongs to another tenant; nothing was changed", "no"),
     ("TENANT_DENIED", "the process or its database role is pinned to one tenant and the request names another", "no"),
     ("KIND_CONFLICT", "the record is not an ordinary checkpoint; nothing was changed", "no"),
+    ("APPROVAL_NOT_FOUND", "no approval stands under the key, or it is another tenant's", "no"),
+    ("TOKEN_MISMATCH", "the token is not the one of this approval; nothing was changed or used up", "no"),
+    ("INPUT_CHANGED", "the input is not the one that the stored report was prepared for; nothing was changed", "no"),
+    ("ALREADY_DECIDED", "the approval was decided the other way before; nothing was changed", "no"),
+    ("APPROVAL_EXPIRED", "the time in which the approval could be decided is over; nothing was changed", "no"),
+    ("OUTPUT_CONFLICT", "something else than the report stands under the output's name; it was left alone", "no"),
+    ("OUTPUT_MISSING", "the output file of a completed approval is gone; it was not written again", "after the repair"),
+    ("OUTPUT_WRITE_ERROR", "the output file cannot be written or read; nothing was changed", "after the repair"),
+    ("CORRUPT_STATE", "the record is not an approval as it was stored; nothing was changed", "no"),
     ("INTERNAL_ERROR", "a fault of this program; its traceback is on stderr", "no"),
 )
 

@@ -72,12 +72,16 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Life(msgspec.Struct, frozen=True):
-    """A life of a key that ended: the row `id` was deleted, and a later save of the key makes a larger one."""
+    """A life of a key that ended: the row `id` was deleted, and a later save of the key makes a larger one.
+
+    `ended_at` is PostgreSQL's clock, in microseconds since the epoch.
+    """
 
     workflow_id: str
     step_id: str
     tenant_id: str
     id: int
+    ended_at: int
 
 
 class Workflow(msgspec.Struct, frozen=True):

@@ -37,6 +37,9 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable("CHECKPOINT_SCHEMA", "public", "PostgreSQL schema that holds the tables"),
     Variable("CHECKPOINT_DATA_DIR", "data/checkpoint_mcp", "folder of cache.db and reports/; made on first use"),
+    Variable(
+        "CHECKPOINT_ARTIFACTS_DIR", None, "folder of approved output; where unset artifacts/ in CHECKPOINT_DATA_DIR"
+    ),
     Variable("CHECKPOINT_CACHE_TTL", "300", "seconds for which a cache entry is served after PostgreSQL confirmed it"),
     Variable(
         "CHECKPOINT_CACHE_MAX_BYTES", "1073741824", "size limit of the cache file in bytes; oldest entries go first"
@@ -49,6 +52,15 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("CHECKPOINT_MAX_REQUEST_BYTES", "67108864", "bytes of one request line at most"),
     Variable("CHECKPOINT_CONNECT_TIMEOUT", "5", "seconds to wait for a connection to one host"),
     Variable("CHECKPOINT_STATEMENT_TIMEOUT", "30", "seconds to wait for one PostgreSQL statement"),
+    Variable(
+        "CHECKPOINT_APPROVAL_SECRET",
+        None,
+        "makes approval tokens a proof: only processes that have it can compute them, only an approver's shows them",
+    ),
+    Variable(
+        "CHECKPOINT_APPROVAL_SECRET_PREVIOUS", None, "the secret before; tokens made with it are accepted for a while"
+    ),
+    Variable("CHECKPOINT_APPROVER", None, "1 lets pending show the tokens made with CHECKPOINT_APPROVAL_SECRET"),
     Variable("CHECKPOINT_TIMEZONE", "UTC", "IANA time zone of the times in answers"),
     Variable("CHECKPOINT_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING, ERROR or CRITICAL; JSON lines on stderr"),
 )
@@ -61,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     database_url: str | None
     schema: str
     data_dir: str
+    artifacts_dir: str
     cache_ttl: float
     cache_max_bytes: int
     cache_wait_ms: int
@@ -69,6 +82,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_request_bytes: int
     connect_timeout: float
     statement_timeout: float
+    approval_secret: str | None
+    approval_secret_previous: str | None
+    approver: bool
     timezone: str
     log_level: int
 
@@ -86,10 +102,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def load(environ: Mapping[str, str]) -> Settings:
     """Settings from `environ`; an empty value counts as unset. Raises SettingsError naming the variable."""
     reader = _Reader(environ)
+    data_dir = reader.folder("CHECKPOINT_DATA_DIR")
+    secret, previous = reader.secret("CHECKPOINT_APPROVAL_SECRET"), reader.secret("CHECKPOINT_APPROVAL_SECRET_PREVIOUS")
+    if previous is not None and secret is None:
+        raise SettingsError("CHECKPOINT_APPROVAL_SECRET_PREVIOUS needs CHECKPOINT_APPROVAL_SECRET beside it")
     return Settings(
         database_url=reader.database_url("DATABASE_URL"),
         schema=reader.identifier("CHECKPOINT_SCHEMA"),
-        data_dir=reader.folder("CHECKPOINT_DATA_DIR"),
+        data_dir=data_dir,
+        artifacts_dir=reader.folder("CHECKPOINT_ARTIFACTS_DIR", os.path.join(data_dir, "artifacts")),
         cache_ttl=reader.number("CHECKPOINT_CACHE_TTL", least=0, most=10**10),
         cache_max_bytes=reader.integer("CHECKPOINT_CACHE_MAX_BYTES", least=65536, most=2**46),
         cache_wait_ms=reader.integer("CHECKPOINT_CACHE_WAIT_MS", least=0, most=60_000),
@@ -98,6 +119,9 @@ def load(environ: Mapping[str, str]) -> Settings:
         max_request_bytes=reader.integer("CHECKPOINT_MAX_REQUEST_BYTES", least=64, most=2**30),
         connect_timeout=reader.number("CHECKPOINT_CONNECT_TIMEOUT", least=0.1, most=3600),
         statement_timeout=reader.number("CHECKPOINT_STATEMENT_TIMEOUT", least=0.1, most=86400),
+        approval_secret=secret,
+        approval_secret_previous=previous,
+        approver=reader.flag("CHECKPOINT_APPROVER"),
         timezone=reader.timezone("CHECKPOINT_TIMEZONE"),
         log_level=reader.log_level("CHECKPOINT_LOG_LEVEL"),
     )
@@ -150,8 +174,17 @@ class _Reader:
             raise SettingsError(f"{name} must be 1 to 255 characters without control characters, not only white space")
         return text or None
 
-    def folder(self, name: str) -> str:
-        return os.path.abspath(os.path.expanduser(self._text(name)))
+    def folder(self, name: str, otherwise: str = "") -> str:
+        return os.path.abspath(os.path.expanduser(self._text(name) or otherwise))
+
+    def secret(self, name: str) -> str | None:
+        return self._text(name) or None
+
+    def flag(self, name: str) -> bool:
+        text = self._text(name)
+        if text not in ("", "0", "1"):
+            raise SettingsError(f"{name} must be 1 or 0")
+        return text == "1"
 
     def timezone(self, name: str) -> str:
         text = self._text(name)

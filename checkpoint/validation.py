@@ -19,6 +19,7 @@ SCHEMAS_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 DOCUMENTED_FIELDS = frozenset(("action", "workflow_id", "step_id", "tenant_id", "state_data"))
 _IDS = ("workflow_id", "step_id", "tenant_id")
+_ID_PATTERN = "must hold something besides white space and no control characters"
 
 _TYPE_NAMES = {
     "object": "a JSON object",
@@ -98,7 +99,7 @@ def _sentence(schema: dict[str, Any], error: Any) -> str:
         "type": f"must be {_TYPE_NAMES.get(str(value), value)}",
         "minLength": "must not be empty",
         "maxLength": f"must be at most {value} characters long",
-        "pattern": "must hold something besides white space and no control characters",
+        "pattern": _ID_PATTERN if field in _IDS else "does not have the form that is asked for",
         "minimum": f"must be at least {value}",
         "maximum": f"must be at most {value}",
         "const": f"must be {msgspec.json.encode(value).decode()}",

@@ -31,6 +31,10 @@ NAMES = (
     "delete",
     "prune",
     "healthcheck",
+    "request_approval",
+    "approve",
+    "reject",
+    "pending",
 )
 
 DEFAULT_TENANT = "default"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from checkpoint.errors import CheckpointError
-from checkpoint.record import instant
+from checkpoint.record import Instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checkpoint.cache.cache import Found
+    from checkpoint.cache.entry import Entry
+    from checkpoint.record import Record
     from checkpoint.runtime import Runtime
 
 
@@ -31,41 +33,51 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[d
 
 
 def _serve(runtime: Runtime, arguments: dict[str, Any], cached: Found | None) -> dict[str, Any]:
-    workflow_id, step_id, tenant_id = _key(arguments)
-    data = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
     if cached is not None and cached.fresh:
         runtime.counters.cache_hits += 1
-        return data | _hit(cached, stale=False)
+        return _hit(arguments, cached.entry, stale=False)
     runtime.counters.cache_misses += 1
     try:
-        record = runtime.authority.get(workflow_id, step_id, tenant_id)
+        record = runtime.authority.get(*_key(arguments))
     except CheckpointError as error:
         if not (error.unreachable and cached is not None and arguments.get("allow_stale")):
             raise
-        return data | _hit(cached, stale=True)
-    if record is None:
-        if cached is not None:
-            runtime.cache.drop_seen(cached.entry)
-        return data | _answer("none", found=False)
-    backfilled = runtime.cache_records((record,))
-    return data | record.row() | {"cached_at": None} | _answer("pg", found=True, backfilled=backfilled)
+        return _hit(arguments, cached.entry, stale=True)
+    if record is not None:
+        return _answer(arguments, "pg", record, backfilled=runtime.cache_records((record,)))
+    if cached is not None:
+        runtime.cache.drop_seen(cached.entry)
+    return _answer(arguments, "none", None)
 
 
 def _key(arguments: dict[str, Any]) -> tuple[str, str, str | None]:
     return arguments["workflow_id"], arguments["step_id"], arguments.get("tenant_id")
 
 
-def _hit(cached: Found, *, stale: bool) -> dict[str, Any]:
-    row = cached.entry.record().row()
-    row["cached_at"] = instant(cached.entry.cached_at * 1000)
-    return row | _answer("sqlite", found=True, stale=stale)
+def _hit(arguments: dict[str, Any], entry: Entry, *, stale: bool) -> dict[str, Any]:
+    return _answer(arguments, "sqlite", entry.record(), cached_at=Instant(entry.cached_at * 1000), stale=stale)
 
 
-def _answer(source: str, *, found: bool, backfilled: bool = False, stale: bool = False) -> dict[str, Any]:
-    return {
-        "found": found,
+def _answer(
+    arguments: dict[str, Any],
+    source: str,
+    record: Record | None,
+    *,
+    cached_at: Instant | None = None,
+    backfilled: bool = False,
+    stale: bool = False,
+) -> dict[str, Any]:
+    data = {
+        "workflow_id": arguments["workflow_id"],
+        "step_id": arguments["step_id"],
+        "tenant_id": arguments.get("tenant_id"),
+        "found": record is not None,
         "source": source,
         "authority_source": source,
         "backfilled": backfilled,
         "stale": stale,
     }
+    if record is not None:
+        data.update(record.row())
+        data["cached_at"] = cached_at
+    return data

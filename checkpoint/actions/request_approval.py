@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.actions import DEFAULT_TENANT
-from checkpoint.approval.arguments import input_hash
+from checkpoint.approval.arguments import question
 from checkpoint.approval.desk import Desk
-from checkpoint.approval.question import Question
 
 if TYPE_CHECKING:
     from checkpoint.runtime import Runtime
@@ -15,15 +13,4 @@ if TYPE_CHECKING:
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """What stands: nothing, so that the report is to be prepared; or the record, new or known."""
-    expires_in_sec = arguments.get("expires_in_sec")
-    question = Question(
-        arguments["workflow_id"],
-        arguments["step_id"],
-        arguments.get("tenant_id", DEFAULT_TENANT),
-        input_hash(arguments) or "",
-        arguments.get("report"),
-        arguments.get("output"),
-        None if expires_in_sec is None else int(expires_in_sec),
-        arguments.get("renew", False),
-    )
-    return question.ask(Desk(runtime))
+    return question(arguments).ask(Desk(runtime))

@@ -1,1 +1,1 @@
-"""Approvals: a prepared report waits for a person, in any process, and is written exactly once (contract, section 5)."""
+"""Approvals: a report waits for a person, in any process, and is written exactly once (contract, section 5)."""

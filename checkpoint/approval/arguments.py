@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.approval.canonical import RepeatedKey, canonical_text, digest
 from checkpoint.approval.decision import Decision
+from checkpoint.approval.question import Question
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -23,6 +25,21 @@ def input_hash(arguments: Mapping[str, Any]) -> str | None:
         raise CheckpointError("INVALID_ARG", "input gives a key twice in one object; give each key once") from None
     except RecursionError:
         raise CheckpointError("INVALID_ARG", "input is nested too deeply; use fewer levels") from None
+
+
+def question(arguments: Mapping[str, Any]) -> Question:
+    """The question in the arguments of `request_approval`."""
+    expires_in_sec = arguments.get("expires_in_sec")
+    return Question(
+        arguments["workflow_id"],
+        arguments["step_id"],
+        arguments.get("tenant_id", DEFAULT_TENANT),
+        input_hash(arguments) or "",
+        arguments.get("report"),
+        arguments.get("output"),
+        None if expires_in_sec is None else int(expires_in_sec),
+        arguments.get("renew", False),
+    )
 
 
 def decision(arguments: Mapping[str, Any]) -> Decision:

@@ -87,7 +87,7 @@ class Decision(msgspec.Struct, frozen=True):
         self, desk: Desk, judge: Callable[[ApprovalRow | None], ApprovalChange | None]
     ) -> tuple[ApprovalRow, Approval, bool]:
         key = (self.workflow_id, self.step_id)
-        row, changed = desk.keep(*key, lambda: desk.store.change(*key, judge))
+        row, changed = desk.keep(self.tenant_id, *key, lambda: desk.store.change(*key, judge))
         if row is None:
             raise AssertionError("a decision about nothing was let through")
         return row, read(row)[0], changed

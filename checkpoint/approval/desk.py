@@ -1,4 +1,4 @@
-"""What asking and deciding share: the tokens, the output folder, and how a change is made and answered (contract, 5)."""
+"""What asking and deciding share: tokens, output folder, how a change is made and answered (contract, section 5)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Desk:
         """Approvals in PostgreSQL. Raises DB_NOT_CONFIGURED."""
         return self._runtime.authority.approvals
 
-    def keep(self, workflow_id: str, step_id: str, work: Callable[[], Outcome]) -> Outcome:
+    def keep(self, tenant_id: str | None, workflow_id: str, step_id: str, work: Callable[[], Outcome]) -> Outcome:
         """What `work` left under the key and whether it changed it, with the cache told of it."""
         try:
             row, changed = work()
         except CheckpointError as error:
             if error.code == "PG_WRITE_UNKNOWN":
-                self._runtime.cache.drop(None, workflow_id, step_id)
+                self._runtime.cache.drop(tenant_id, workflow_id, step_id)
             raise
         if row is not None and changed:
             self._runtime.cache_records((row.record(),))
@@ -99,7 +99,7 @@ class Desk:
             self._unusable(approval, error)
 
     def publish(self, approval: Approval) -> None:
-        """Writes the output file, or takes over the same one. Raises OUTPUT_CONFLICT, OUTPUT_WRITE_ERROR, INVALID_ARG."""
+        """Writes the output file, or takes over the same. Raises OUTPUT_CONFLICT, OUTPUT_WRITE_ERROR, INVALID_ARG."""
         try:
             found = self.folder.publish(approval.output, approval.report.encode())
         except OSError as error:

@@ -34,7 +34,7 @@ def parts(output: str) -> tuple[str, ...]:
 
 
 def default_output(tenant_id: str, workflow_id: str, step_id: str, input_hash: str, report: str) -> str:
-    """A readable name that no other tenant, ids, input or report has, not even where case or Unicode forms are folded."""
+    """A readable name that no other tenant, ids, input or report has, not even where case or Unicode is folded."""
     slug = re.sub(r"[^a-z0-9]+", "-", f"{workflow_id}-{step_id}".lower()).strip("-")[:SLUG_LENGTH].rstrip("-")
     mark = digest(canonical([tenant_id, workflow_id, step_id, input_hash, report]))[:DIGEST_LENGTH]
     return f"{slug or 'report'}-{mark}"

@@ -43,9 +43,11 @@ class Question(msgspec.Struct, frozen=True):
             _refuse_bad_place(desk, self.output)
         key = (self.workflow_id, self.step_id)
         make = None if self.report is None else lambda now: self._new(desk, now)
-        row, created = desk.keep(*key, lambda: desk.store.request(*key, self.tenant_id, make))
+        row, created = desk.keep(self.tenant_id, *key, lambda: desk.store.request(*key, self.tenant_id, make))
         if row is not None and self.renew and self._mine(row).expired(row.now):
-            row, _ = desk.keep(*key, lambda: desk.store.change(*key, lambda locked: self._renewed(desk, locked)))
+            row, _ = desk.keep(
+                self.tenant_id, *key, lambda: desk.store.change(*key, lambda locked: self._renewed(desk, locked))
+            )
         if row is None:
             return self._nothing()
         approval = self._mine(row)

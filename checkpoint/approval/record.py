@@ -1,10 +1,10 @@
-"""The record of an approval: the JSON in its row, checked in full before anything is done with it (contract, section 5)."""
+"""The record of an approval: JSON in its row, checked in full before it is believed (contract, section 5)."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NoReturn
 
 import msgspec
 
@@ -16,7 +16,9 @@ from checkpoint.errors import CheckpointError
 if TYPE_CHECKING:
     from checkpoint.approval.row import ApprovalRow
 
-AWAITING, COMPLETED, REJECTED = "awaiting-approval", "completed", "rejected"
+AWAITING: Final = "awaiting-approval"
+COMPLETED: Final = "completed"
+REJECTED: Final = "rejected"
 
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -78,8 +80,8 @@ def micros(moment: str) -> int:
 def read(row: ApprovalRow) -> tuple[Approval, bytes]:
     """The approval in a row and the text that its token binds.
 
-    Raises CORRUPT_STATE unless the row is an approval of exactly the shape that is stored, its columns say the same, and
-    its token, or without one the digest beside it, is that of its own content. Nothing is guessed.
+    Raises CORRUPT_STATE unless the row is an approval of exactly the shape that is stored, its columns say the same,
+    and its token, or without one the digest beside it, is that of its own content. Nothing is guessed.
     """
     if row.kind != "approval":
         _corrupt("an ordinary checkpoint stands under this workflow_id and step_id, not an approval")

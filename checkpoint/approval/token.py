@@ -1,4 +1,4 @@
-"""The token of a decision: a mark that anybody can compute, or with a secret a proof that one was asked (contract, 5)."""
+"""The token of a decision: a mark that anybody can compute, or with a secret a proof (contract, section 5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tokens:
         else:
             valid = [] if approval.approval_token is None else [approval.approval_token]
         given = token.encode("utf-8", "surrogatepass")
-        return any([hmac.compare_digest(given, one.encode()) for one in valid])
+        return any(hmac.compare_digest(given, one.encode()) for one in valid)
 
 
 def _keyed(secret: bytes, bound: bytes) -> str:

@@ -79,6 +79,7 @@ class Executor:
                         return settled
                 self._go_on_or_give_up(code, error, failure, attempts, writes=writes)
                 continue
+            self.session.renew_if_outdated()
             if writes and self._not_replicated:
                 raise CheckpointError(
                     "PG_WRITE_UNKNOWN",
@@ -125,7 +126,7 @@ class Executor:
         self._not_replicated = False
         left = max(0.1, min(self._settings.statement_timeout, self._give_up_at - time.monotonic()))
         with self._watchdog.guard(connection, left):
-            return work(self.session.cursor())
+            return work(self.session.cursor(connection))
 
     def _settle(
         self,

@@ -30,6 +30,5 @@ def refusal_of_policies(session: Session, cursor: Cursor[Any], tenant_id: str) -
 
 
 def _binding(session: Session, cursor: Cursor[Any], tenant_id: str) -> tuple[Any, ...]:
-    table = f"{session.schema}.workflow_checkpoints"
-    row = cursor.execute(session.statement("binding"), {"table": table, "tenant_id": tenant_id}).fetchone()
+    row = cursor.execute(session.statement("binding"), {"tenant_id": tenant_id}).fetchone()
     return row or (False, False, False)

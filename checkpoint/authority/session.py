@@ -31,6 +31,7 @@ class Greeting(msgspec.Struct, frozen=True):
     """What the server says of itself when a connection is made. `backend_pid` may be a pooler's."""
 
     backend_pid: int
+    table_oid: int
     server_version: str
     verbatim: bool
     schema_version: int | None
@@ -67,10 +68,13 @@ class Session:
         self._greeting: Greeting | None = None
         self._prepare = True
         self._hosts: int | None = None
+        self._outdated = False
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql")
+        table = _literal(f"{self.schema}.workflow_checkpoints")
         self._statements = {
-            name: text.replace("{schema}", self.schema).encode() for name, text in sqlfile.load(path).items()
+            name: text.replace("{schema}", self.schema).replace("{table}", table).encode()
+            for name, text in sqlfile.load(path).items()
         }
 
     def statement(self, name: str) -> bytes:
@@ -85,10 +89,10 @@ class Session:
             self._connection = self._connect()
         return self._connection
 
-    def cursor(self) -> Cursor[Any]:
+    def cursor(self, connection: Connection[Any]) -> Cursor[Any]:
         """The one cursor of the connection; making one costs as much as a small statement."""
         if self._cursor is None:
-            self._cursor = self.connection().cursor(binary=True)
+            self._cursor = connection.cursor(binary=True)
         return self._cursor
 
     @staticmethod
@@ -107,6 +111,17 @@ class Session:
         if self._greeting is None:
             raise DatabaseUnusable("there was no connection to PostgreSQL yet")
         return self._greeting
+
+    def stands_on(self, table_oid: int) -> None:
+        """Takes note of the table that a statement worked on. Another one: the store was made anew."""
+        self._outdated = table_oid != self.greeting.table_oid
+
+    def renew_if_outdated(self) -> None:
+        """Connects anew where the store was made anew under the connection, so that its identity is known."""
+        if self._outdated:
+            self.discard()
+            with contextlib.suppress(DatabaseUnusable, psycopg.Error):
+                self.connection()
 
     def discard(self) -> None:
         """Gives the connection up; the next need makes a new one."""
@@ -209,6 +224,7 @@ class Session:
         if not greeting.direct or not self._prepare:
             connection.prepare_threshold = None
         self._greeting = greeting
+        self._outdated = False
         self._on_store(str(greeting.store_id))
 
     def _ask(self, connection: Connection[Any]) -> Greeting | None:
@@ -231,6 +247,10 @@ def _insist_on_fitness(greeting: Greeting, schema: str) -> None:
             f"the tables in {schema} are of version {greeting.schema_version}, newer than this program "
             f"({migrations.latest()}); update checkpoint-manager"
         )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _host(parameters: Mapping[str, Any]) -> str:

@@ -1,9 +1,11 @@
--- Every statement of the worker, by name; {schema} is the quoted schema, so none depends on search_path.
+-- Every statement of the worker, by name. {schema} is the quoted schema, so that none depends on search_path; {table} is
+-- the table of checkpoints as a literal: its oid tells whether the table is still the one that the greeting told of.
 -- Times leave as microseconds since the epoch, ids compare under collation "C" (the columns declare it).
 
 -- name: greet
 -- Tells in one round trip what the connection leads to, and sets the session up where it is really ours (no pooler).
 SELECT pg_backend_pid() AS backend_pid,
+       {table}::regclass::oid AS table_oid,
        current_setting('server_version') AS server_version,
        '{"a":1.0, "a":1e1}'::json::text = '{"a":1.0, "a":1e1}' AS verbatim,
        (SELECT max(version) FROM {schema}.workflow_checkpoint_migrations) AS schema_version,
@@ -38,7 +40,8 @@ WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
   AND (NOT %(fenced)s OR c.updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
+          {table}::regclass::oid;
 
 -- name: save_together
 -- The same for several keys at once, locked in key order so that two such statements never wait for each other; times
@@ -67,13 +70,13 @@ WITH given AS (
     RETURNING workflow_id, step_id, id, created_at, updated_at, revision
 )
 SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       revision
+       revision, {table}::regclass::oid
 FROM written JOIN given USING (workflow_id, step_id);
 
 -- name: saved_together
 -- Which of several keys hold what the statement with this write_id wrote.
 SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
@@ -87,7 +90,8 @@ SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s
 FROM (SELECT clock_timestamp() AS at) AS now
 WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO NOTHING
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
+          {table}::regclass::oid;
 
 -- name: save_over
 -- Writes the state only over the expected revision of the tenant's own row; never inserts.
@@ -99,7 +103,8 @@ SET state_data = %(state_data)s,
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision;
+RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
+          {table}::regclass::oid;
 
 -- name: standing
 -- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
@@ -112,7 +117,8 @@ WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 -- name: get
 -- The row of one key, as it is committed now.
 SELECT tenant_id, state_data, id, revision,
-       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint
+       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
+       {table}::regclass::oid
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s);
@@ -123,7 +129,7 @@ WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
 SELECT k.place, c.tenant_id,
        CASE WHEN pg_column_size(c.state_data) <= 65536 AND octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
        c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, {table}::regclass::oid
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
          WITH ORDINALITY AS k (workflow_id, step_id, tenant_id, place)
 CROSS JOIN LATERAL (
@@ -217,7 +223,7 @@ DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
   AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
-RETURNING workflow_id, step_id, tenant_id, id;
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: delete_workflow
 -- Removes the tenant's rows of one workflow, fenced like a save; tells which lives ended.
@@ -225,7 +231,7 @@ DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
   AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
   AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
-RETURNING workflow_id, step_id, tenant_id, id;
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: prune
 -- Removes one chunk of rows not saved since the moment given, in its own transaction; open approvals stay.
@@ -240,7 +246,7 @@ WHERE (workflow_id, step_id) IN (
     LIMIT %(limit)s
     FOR UPDATE)
   AND updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
-RETURNING workflow_id, step_id, tenant_id, id;
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: prunable
 -- How many rows a prune up to the moment given would remove.
@@ -259,7 +265,7 @@ SELECT (extract(epoch FROM clock_timestamp() - %(ago_sec)s::bigint * interval '1
 -- Whether the server takes writes, would keep them through a crash, and whether policies bind this role.
 SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable,
        current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off' AS durable,
-       row_security_active(%(table)s::regclass)
+       row_security_active({table}::regclass)
            AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security;
 
 -- name: rows_ahead
@@ -271,12 +277,12 @@ SELECT EXISTS (SELECT FROM {schema}.workflow_checkpoints
 
 -- name: binding
 -- Whether policies bind this role, whether they let it have the tenant, and whether it has the rights to save at all.
-SELECT row_security_active(%(table)s::regclass)
+SELECT row_security_active({table}::regclass)
            AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user),
        EXISTS (SELECT FROM {schema}.workflow_tenant_roles
                WHERE role_name = current_user AND tenant_id = %(tenant_id)s),
-       has_table_privilege(%(table)s, 'SELECT') AND has_table_privilege(%(table)s, 'INSERT')
-           AND has_table_privilege(%(table)s, 'UPDATE');
+       has_table_privilege({table}, 'SELECT') AND has_table_privilege({table}, 'INSERT')
+           AND has_table_privilege({table}, 'UPDATE');
 
 -- name: end_backend
 -- Ends the backend of a connection that was given up, so that it cannot act any more; true when none is left.

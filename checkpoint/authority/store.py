@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from psycopg import Cursor
 
+    from checkpoint.authority.approvals import ApprovalStore
     from checkpoint.settings import Settings
 
 T = TypeVar("T")
@@ -48,11 +49,26 @@ class Authority:
         self._age_limit = f"{settings.statement_timeout + 1:.3f} seconds"
         self.upsert = Upsert(self._executor, self._age_limit)
 
+    @cached_property
+    def approvals(self) -> ApprovalStore:
+        """What is asked of PostgreSQL about approvals."""
+        from checkpoint.authority.approvals import ApprovalStore
+
+        return ApprovalStore(self._executor, self._age_limit)
+
     def get(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Record | None:
         """The record under a key, if it is of the tenant named. Raises PG_READ_ERROR."""
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
-        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "get", parameters))
-        return None if row is None else Record(workflow_id, step_id, *row)
+
+        def work(cursor: Cursor[Any]) -> Record | None:
+            row = self._one(cursor, "get", parameters)
+            if row is None:
+                return None
+            *fields, table_oid = row
+            self._session.stands_on(table_oid)
+            return Record(workflow_id, step_id, *fields)
+
+        return self._executor.read("PG_READ_ERROR", work)
 
     def get_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Record | None]:
         """The same for several keys (workflow_id, step_id, tenant_id) at once, in their order. Raises PG_READ_ERROR."""
@@ -61,11 +77,20 @@ class Authority:
             "step_ids": TextArray([step_id.encode() for _, step_id, _ in keys]),
             "tenant_ids": TextArray([None if tenant_id is None else tenant_id.encode() for _, _, tenant_id in keys]),
         }
-        rows = self._executor.read("PG_READ_ERROR", partial(self._all, name="get_together", parameters=parameters))
         found: list[Record | None] = [None] * len(keys)
-        for place, owner, state, *rest in rows:
-            key = keys[place - 1]
-            found[place - 1] = self.get(*key) if state is None else Record(key[0], key[1], owner, state, *rest)
+        large: list[int] = []
+
+        def work(cursor: Cursor[Any]) -> None:
+            for place, owner, state, *rest, table_oid in self._all(cursor, "get_together", parameters):
+                self._session.stands_on(table_oid)
+                workflow_id, step_id, _ = keys[place - 1]
+                found[place - 1] = Record(workflow_id, step_id, owner, state, *rest)
+                if state is None:
+                    large.append(place - 1)
+
+        self._executor.read("PG_READ_ERROR", work)
+        for place in large:
+            found[place] = self.get(*keys[place])
         return found
 
     def page(
@@ -200,8 +225,7 @@ class Authority:
 
     def health(self) -> Health:
         """Whether the server takes and keeps writes. Raises PG_READ_ERROR."""
-        parameters = {"table": f"{self._session.schema}.workflow_checkpoints"}
-        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "health", parameters))
+        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "health", {}))
         writable, durable, row_security = row or (False, False, False)
         greeting = self._session.greeting
         return Health(writable, durable, row_security, greeting.server_version, greeting.schema_version)

@@ -9,6 +9,7 @@ import msgspec
 import psycopg
 
 from checkpoint.authority.adaptation import JsonArray, StateText, TextArray
+from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refusal_of_policies
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Record, State
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from checkpoint.authority.execution import Executor
 
 REFUSED_TRIES = 10
-OTHER_TENANT = "this workflow_id and step_id belong to another tenant; use other ids"
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -67,11 +67,11 @@ class Upsert:
             for _ in range(REFUSED_TRIES):
                 row = self._one_of_tenant(cursor, name, parameters)
                 if row is not None:
-                    return _record(state, *row)
+                    return self._record(state, row)
                 standing = self._standing(cursor, state)
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
                 parameters["fenced"] = standing is None or not standing.ahead
-            if standing is None and self._binding(cursor, state.tenant_id)[0]:  # a row that the policies hide
+            if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
             raise CheckpointError(
                 "PG_WRITE_ERROR",
@@ -84,7 +84,7 @@ class Upsert:
             standing = self._standing(cursor, state)
             if standing is None or standing.write_id.replace("-", "") != write_id:
                 return None
-            return _record(state, standing.id, standing.created_at, standing.updated_at, standing.revision)
+            return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
@@ -109,7 +109,7 @@ class Upsert:
         def records(rows: list[tuple[Any, ...]]) -> list[Record | None]:
             written: list[Record | None] = [None] * len(states)
             for place, *values in rows:
-                written[place - 1] = _record(states[place - 1], *values)
+                written[place - 1] = self._record(states[place - 1], values)
             return written
 
         def work(cursor: Cursor[Any]) -> list[Record | None]:
@@ -131,25 +131,20 @@ class Upsert:
         try:
             return self._one(cursor, name, parameters)
         except psycopg.errors.InsufficientPrivilege:
-            bound, allowed, granted = self._binding(cursor, parameters["tenant_id"])
-            if not (bound and granted):
+            refusal = refusal_of_policies(self._session, cursor, parameters["tenant_id"])
+            if refusal is None:
                 raise
-            if allowed:
-                raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT) from None
-            raise CheckpointError("TENANT_DENIED", "the role of DATABASE_URL is bound to another tenant") from None
+            raise refusal from None
 
-    def _binding(self, cursor: Cursor[Any], tenant_id: str) -> tuple[Any, ...]:
-        table = f"{self._session.schema}.workflow_checkpoints"
-        return self._one(cursor, "binding", {"table": table, "tenant_id": tenant_id}) or (False, False, False)
+    def _record(self, state: State, row: Sequence[Any]) -> Record:
+        row_id, created_at, updated_at, revision, table_oid = row
+        self._session.stands_on(table_oid)
+        return Record(*state, row_id, revision, created_at, updated_at)
 
     def _standing(self, cursor: Cursor[Any], state: State) -> _Standing | None:
         key = {"workflow_id": state.workflow_id, "step_id": state.step_id}
         row = self._one(cursor, "standing", key)
         return None if row is None else _Standing(*row)
-
-
-def _record(state: State, row_id: int, created_at: int, updated_at: int, revision: int) -> Record:
-    return Record(*state, row_id, revision, created_at, updated_at)
 
 
 def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:

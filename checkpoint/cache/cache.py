@@ -98,15 +98,7 @@ class Cache:
 
     def end(self, lives: Sequence[Life]) -> bool:
         """Takes over that rows were deleted; older states of these lives do not come back."""
-        now = clock.now_ms()
-        return self._writer.put(
-            [
-                Entry(
-                    life.workflow_id, life.step_id, life.tenant_id, None, life.id, ENDED, None, None, now, *self._origin
-                )
-                for life in lives
-            ]
-        )
+        return self._writer.put([self._mark_of_end(life) for life in lives])
 
     def put_lossy(self, record: Record) -> tuple[bool, int]:
         """Stores what PostgreSQL does not know: whether it was written, and when. Raises TENANT_CONFLICT's cause.
@@ -194,9 +186,20 @@ class Cache:
         self._store.connection.close()
         return drained
 
-    @property
-    def _origin(self) -> tuple[str, str | None]:
-        return self._source, self._store_id
+    def _mark_of_end(self, life: Life) -> Entry:
+        return Entry(
+            workflow_id=life.workflow_id,
+            step_id=life.step_id,
+            tenant_id=life.tenant_id,
+            state_data=None,
+            id=life.id,
+            revision=ENDED,
+            created_at=None,
+            updated_at=life.ended_at,
+            cached_at=clock.now_ms(),
+            source=self._source,
+            store_id=self._store_id,
+        )
 
     def _entry(self, record: Record, cached_at: int) -> Entry:
         return Entry(

@@ -15,7 +15,8 @@ JOIN checkpoint_cache AS c
   ON c.workflow_id = json_extract(k.value, '$[0]') AND c.step_id = json_extract(k.value, '$[1]');
 
 -- name: put
--- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back.
+-- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back. Where it
+-- does although the row was saved later, the numbers began again, as after a restore.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
@@ -26,10 +27,11 @@ SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = exclu
 WHERE checkpoint_cache.id IS NULL
    OR checkpoint_cache.source <> excluded.source
    OR checkpoint_cache.store_id IS NOT excluded.store_id
-   OR (excluded.id, excluded.revision) >= (checkpoint_cache.id, checkpoint_cache.revision);
+   OR (excluded.id, excluded.revision) >= (checkpoint_cache.id, checkpoint_cache.revision)
+   OR excluded.updated_at > checkpoint_cache.updated_at;
 
 -- name: put_lossy
--- Writes an entry that PostgreSQL does not know, unless another tenant's entry stands there.
+-- Writes an entry that PostgreSQL does not know, unless another tenant's entry of the same store stands there.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
@@ -37,7 +39,10 @@ ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = excluded.id, revision = excluded.revision,
     created_at = excluded.created_at, updated_at = excluded.updated_at, cached_at = excluded.cached_at,
     source = excluded.source, store_id = excluded.store_id, epoch = excluded.epoch, checksum = excluded.checksum
-WHERE checkpoint_cache.tenant_id = excluded.tenant_id OR checkpoint_cache.state_data IS NULL;
+WHERE checkpoint_cache.tenant_id = excluded.tenant_id
+   OR checkpoint_cache.state_data IS NULL
+   OR checkpoint_cache.source <> excluded.source
+   OR checkpoint_cache.store_id <> excluded.store_id;
 
 -- name: writes
 -- The count of writes so far.

@@ -55,7 +55,11 @@ def cluster_version(folder: str) -> int | None:
         raise EmbeddedError(f"{folder} is not a folder; {ELSEWHERE}") from None
     except FileNotFoundError:
         if os.path.isdir(folder) and os.listdir(folder):
-            raise EmbeddedError(f"{folder} is not empty and no PostgreSQL cluster; empty it, or {ELSEWHERE}") from None
+            raise EmbeddedError(f"{folder} is not empty and no PostgreSQL cluster; {ELSEWHERE}") from None
+        if os.path.ismount(folder):  # a complete cluster cannot be moved onto it
+            raise EmbeddedError(
+                f"{folder} is a mount point; name a folder in it with DATABASE_URL=embedded:PATH"
+            ) from None
         return None
     if not text.isdecimal():
         raise EmbeddedError(f"{folder}/PG_VERSION is damaged; restore the cluster from a backup, or {ELSEWHERE}")

@@ -133,6 +133,7 @@ class EmbeddedServer:
                 )
             elif child is None and self._postmaster.gone():
                 child = self._start_process(socket, account, deadline)
+                began = time.monotonic()
             else:
                 absent_since = absent_since or now
                 if now - absent_since > LOST_SOCKET and self._postmaster.says_ready():
