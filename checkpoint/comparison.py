@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 
 KINDS = ("cache_only", "pg_only", "data_mismatch")
 SECOND_LOOK = 500
+LASTING_SECONDS = 0.3
+PAUSE_SECONDS = 0.05
+PATIENCE_SECONDS = 1.0  # for all pauses of one comparison, however many differences there are
 
 Key = tuple[str, str]
+Pair = tuple["Digest | None", "Digest | None"]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -44,33 +49,45 @@ class Comparison:
 
     def __init__(self, look_again: Callable[[list[Key]], tuple[dict[Key, Digest], dict[Key, Digest]]]) -> None:
         self._look_again = look_again
+        self._patience = PATIENCE_SECONDS
         self.authority_count = 0
         self.cache_count = 0
 
     def differences(self, authority: Iterator[Digest], cache: Iterator[Digest]) -> Iterator[Difference]:
         """The differences that last, in key order."""
-        suspects: list[Key] = []
-        for stored, cached in self._pairs(authority, cache):
-            found = compare(stored, cached)
+        suspects: dict[Key, Pair] = {}
+        for pair in self._pairs(authority, cache):
+            found = compare(*pair)
             if found is not None:
-                suspects.append(found.key)
+                suspects[found.key] = pair
                 if len(suspects) == SECOND_LOOK:
-                    yield from self._confirmed(suspects)
-                    suspects.clear()
-        yield from self._confirmed(suspects)
+                    yield from self._lasting(suspects)
+                    suspects = {}
+        yield from self._lasting(suspects)
 
-    def _confirmed(self, suspects: list[Key]) -> Iterator[Difference]:
-        if not suspects:
-            return
-        authority, cache = self._look_again(suspects)
-        for key in suspects:
-            difference = compare(authority.get(key), cache.get(key))
-            if difference is not None:
-                yield difference
+    def _lasting(self, suspects: dict[Key, Pair]) -> Iterator[Difference]:
+        """Those that differ in the same way for a while: a save may have reached one side only so far."""
+        since = dict.fromkeys(suspects, time.monotonic())
+        lasting: dict[Key, Difference] = {}
+        while suspects:
+            authority, cache = self._look_again(list(suspects))
+            now = time.monotonic()
+            for key, before in list(suspects.items()):
+                pair = authority.get(key), cache.get(key)
+                difference = compare(*pair)
+                if difference is None:
+                    del suspects[key]
+                elif pair != before:
+                    suspects[key], since[key] = pair, now
+                elif now - since[key] >= LASTING_SECONDS or self._patience <= 0:
+                    lasting[key] = difference
+                    del suspects[key]
+            if suspects:
+                time.sleep(PAUSE_SECONDS)
+                self._patience -= PAUSE_SECONDS
+        return iter([lasting[key] for key in sorted(lasting)])
 
-    def _pairs(
-        self, authority: Iterator[Digest], cache: Iterator[Digest]
-    ) -> Iterator[tuple[Digest | None, Digest | None]]:
+    def _pairs(self, authority: Iterator[Digest], cache: Iterator[Digest]) -> Iterator[Pair]:
         stored, cached = next(authority, None), next(cache, None)
         while stored is not None or cached is not None:
             # Code points in Python, bytes in PostgreSQL's "C" and in SQLite: for UTF-8 that is one order.

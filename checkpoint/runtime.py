@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint import clock
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from checkpoint.authority.store import Authority
     from checkpoint.cache.cache import Cache
     from checkpoint.log import Log
+    from checkpoint.progress import Progress
     from checkpoint.record import Life, Record
     from checkpoint.settings import Settings
+
+Row = TypeVar("Row")
 
 
 class Counters:
@@ -34,12 +37,16 @@ class Counters:
 
 
 class Runtime:
-    """The parts of one process. Nothing is opened, connected or imported before an action asks for it."""
+    """The parts of one process. Nothing is opened, connected or imported before an action asks for it.
+
+    `progress` is told how far `rebuild` and `verify` have come; a door sets it where someone watches.
+    """
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], log: Log) -> None:
         self.settings = settings
         self.counters = Counters()
         self.log = log
+        self.progress: Progress | None = None
         self._environ = environ
         self._authority: Authority | None = None
         self._cache: Cache | None = None
@@ -80,6 +87,14 @@ class Runtime:
     def cache_ended(self, lives: Sequence[Life]) -> bool:
         """Hands deletions to the cache; whether they were written within the budget."""
         return self.cache.end(lives)
+
+    def watched(self, action: str, rows: Iterator[Row]) -> Iterator[Row]:
+        """The rows that a long action reads, counted for `progress` if that is set."""
+        if self.progress is None:
+            return rows
+        from checkpoint.progress import watched
+
+        return watched(rows, action, self.progress)
 
     def close(self) -> None:
         """Ends everything that was opened; the cache gets up to 2 s to take what is queued."""

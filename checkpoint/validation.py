@@ -15,7 +15,11 @@ from checkpoint.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SCHEMAS_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "schemas")
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# An installed wheel carries the schemas inside the package; in a checkout they lie beside it.
+SCHEMAS_DIR = os.path.join(
+    _HERE if os.path.isdir(os.path.join(_HERE, "schemas")) else os.path.dirname(_HERE), "schemas"
+)
 
 DOCUMENTED_FIELDS = frozenset(("action", "workflow_id", "step_id", "tenant_id", "state_data"))
 _IDS = ("workflow_id", "step_id", "tenant_id")

@@ -25,11 +25,15 @@ PIPE_BYTES = 1024 * 1024  # what may wait in the pipe, where its size can be set
 BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
 GIVE_UP_SECONDS = 5.0
-USAGE = "usage: python runner.py < requests.jsonl > answers.jsonl  (JSON lines on stdin and stdout; see SKILL.md)"
+USAGE = "usage: python runner.py [--mcp] < requests.jsonl > answers.jsonl  (JSON lines, or MCP; see SKILL.md)"
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Serves stdin until its end or a signal; the exit status (contract, section 1)."""
+    """Serves stdin until its end or a signal; the exit status (contract, section 1). `--mcp` opens the other door."""
+    if list(arguments) == ["--mcp"]:
+        from checkpoint.mcp.main import serve
+
+        return serve(environ)
     if arguments:
         sys.stderr.write(USAGE + "\n")
         return 2
@@ -41,6 +45,10 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     requests, answers = take_standard_streams()
     log = Log(loaded.log_level)
     runtime = Runtime(loaded, environ, log)
+    if os.isatty(2):
+        from checkpoint.progress import on_terminal
+
+        runtime.progress = on_terminal()
     worker = Worker(runtime, requests, answers)
     try:
         worker.run()

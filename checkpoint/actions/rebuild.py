@@ -29,7 +29,7 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     def counted(records: Iterator[Record]) -> Iterator[Record]:
         nonlocal read, more
         read = 0
-        for record in islice(records, limit):
+        for record in runtime.watched("rebuild", islice(records, limit)):
             read += 1
             yield record
         more = next(records, None) is not None

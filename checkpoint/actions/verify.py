@@ -58,8 +58,8 @@ def _compare(runtime: Runtime, workflow_id: str | None, tenant_id: str | None) -
         return runtime.authority.digests_of(keys, tenant_id), cached
 
     comparison, report = Comparison(look_again), Report()
-    sides = runtime.authority.digests(workflow_id, tenant_id), runtime.cache.digests(workflow_id, tenant_id)
-    for difference in comparison.differences(*sides):
+    stored = runtime.watched("verify", runtime.authority.digests(workflow_id, tenant_id))
+    for difference in comparison.differences(stored, runtime.cache.digests(workflow_id, tenant_id)):
         report.add(difference)
     return comparison, report
 

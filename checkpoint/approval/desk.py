@@ -62,8 +62,9 @@ class Desk:
         """The change that asks a person, from `asked_at` (microseconds) on, with the token of this very question."""
         approval = msgspec.structs.replace(approval, requested_at=clock.iso(asked_at))
         bound = approval.bound(tenant_id, workflow_id, step_id)
-        approval = msgspec.structs.replace(approval, approval_token=self.tokens.stored(bound))
-        return ApprovalChange(approval.text(), asked_at, bytes.fromhex(digest(bound)))
+        token = self.tokens.stored(bound)
+        approval = msgspec.structs.replace(approval, approval_token=token)
+        return ApprovalChange(approval.text(), asked_at, bytes.fromhex(digest(bound)) if token is None else None)
 
     def decided(
         self,
@@ -77,9 +78,8 @@ class Desk:
         approval = msgspec.structs.replace(
             approval, status=status, decided_at=clock.iso(row.now), decided_by=by, reason=reason
         )
-        bound = approval.bound(row.tenant_id, row.workflow_id, row.step_id)
         host = os.uname().nodename if status == COMPLETED else None
-        return ApprovalChange(approval.text(), None, bytes.fromhex(digest(bound)), host)
+        return ApprovalChange(approval.text(), None, row.content_sha256, host)
 
     def completed_where_published(self, row: ApprovalRow, approval: Approval) -> ApprovalChange | None:
         """The change that completes a record whose output file stands already; None where none does.

@@ -91,9 +91,8 @@ def read(row: ApprovalRow) -> tuple[Approval, bytes]:
         _check(approval, row)
     except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError, RepeatedKey):
         _corrupt("the approval was changed by something else and does not have its shape any more")
-    own = digest(bound)
-    stored = approval.approval_token if approval.approval_token is not None else (row.content_sha256 or b"").hex()
-    if stored != own:
+    beside = None if row.content_sha256 is None else row.content_sha256.hex()
+    if {approval.approval_token, beside} != {None, digest(bound)}:
         _corrupt("the approval was changed by something else; its token is not that of its content")
     return approval, bound
 

@@ -10,8 +10,8 @@ from checkpoint.record import Record
 class ApprovalRow(msgspec.Struct, frozen=True):
     """The row under a key. Times in microseconds since the epoch; `now` is PostgreSQL's clock when it was read.
 
-    `awaiting` tells that the row counts as one that waits. `content_sha256` is the digest of what the token binds,
-    `published_on` the host that published the output file.
+    `awaiting_since` is None unless the row counts as one that waits. `content_sha256` is the digest of what the token
+    binds, where the record itself holds no token; `published_on` the host that published the output file.
     """
 
     workflow_id: str
@@ -48,5 +48,5 @@ class ApprovalChange(msgspec.Struct, frozen=True):
 
     state_data: bytes
     awaiting_since: int | None
-    content_sha256: bytes
+    content_sha256: bytes | None
     published_on: str | None = None

@@ -112,7 +112,7 @@ class Session:
             raise DatabaseUnusable("there was no connection to PostgreSQL yet")
         return self._greeting
 
-    def stands_on(self, table_oid: int) -> None:
+    def stands_on(self, table_oid: int | None) -> None:
         """Takes note of the table that a statement worked on. Another one: the store was made anew."""
         self._outdated = table_oid != self.greeting.table_oid
 
@@ -219,7 +219,10 @@ class Session:
             raise DatabaseUnusable(f"the tables in {self.schema} were dropped while they were made; send it again")
         _insist_on_fitness(greeting, self.schema)
         if greeting.direct:
-            with contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject):
+            with (
+                self._watchdog.guard(connection, self._settings.connect_timeout),
+                contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject),
+            ):
                 connection.execute(self.statement("notice_lost_client"))
         if not greeting.direct or not self._prepare:
             connection.prepare_threshold = None

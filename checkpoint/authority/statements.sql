@@ -115,28 +115,28 @@ FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 
 -- name: get
--- The row of one key, as it is committed now.
-SELECT tenant_id, state_data, id, revision,
-       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       {table}::regclass::oid
-FROM {schema}.workflow_checkpoints
-WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
-  AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s);
+-- The row of one key, as it is committed now; where there is none, the table's oid still comes.
+SELECT {table}::regclass::oid, c.tenant_id, c.state_data, c.id, c.revision,
+       (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint
+FROM (VALUES (1)) AS always
+LEFT JOIN {schema}.workflow_checkpoints AS c
+       ON c.workflow_id = %(workflow_id)s AND c.step_id = %(step_id)s
+      AND (%(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s);
 
 -- name: get_together
 -- The rows of several keys at once, each looked up by itself. A state that is large comes back as NULL: asked for alone,
 -- it does not have to wait in memory for the others.
-SELECT k.place, c.tenant_id,
+SELECT k.place, {table}::regclass::oid, c.tenant_id,
        CASE WHEN pg_column_size(c.state_data) <= 65536 AND octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
        c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, {table}::regclass::oid
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
          WITH ORDINALITY AS k (workflow_id, step_id, tenant_id, place)
-CROSS JOIN LATERAL (
+LEFT JOIN LATERAL (
     SELECT * FROM {schema}.workflow_checkpoints AS t
     WHERE t.workflow_id = k.workflow_id COLLATE "C" AND t.step_id = k.step_id COLLATE "C"
       AND (k.tenant_id IS NULL OR t.tenant_id = k.tenant_id COLLATE "C")
-    OFFSET 0) AS c;
+    OFFSET 0) AS c ON true;
 
 -- name: list
 -- One page of a workflow, newest first; a row that is not saved meanwhile stands in exactly one page.

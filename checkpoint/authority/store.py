@@ -61,12 +61,9 @@ class Authority:
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
 
         def work(cursor: Cursor[Any]) -> Record | None:
-            row = self._one(cursor, "get", parameters)
-            if row is None:
-                return None
-            *fields, table_oid = row
+            table_oid, owner, *fields = self._one(cursor, "get", parameters) or (None, None)
             self._session.stands_on(table_oid)
-            return Record(workflow_id, step_id, *fields)
+            return None if owner is None else Record(workflow_id, step_id, owner, *fields)
 
         return self._executor.read("PG_READ_ERROR", work)
 
@@ -81,8 +78,10 @@ class Authority:
         large: list[int] = []
 
         def work(cursor: Cursor[Any]) -> None:
-            for place, owner, state, *rest, table_oid in self._all(cursor, "get_together", parameters):
+            for place, table_oid, owner, state, *rest in self._all(cursor, "get_together", parameters):
                 self._session.stands_on(table_oid)
+                if owner is None:
+                    continue
                 workflow_id, step_id, _ = keys[place - 1]
                 found[place - 1] = Record(workflow_id, step_id, owner, state, *rest)
                 if state is None:

@@ -8,7 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint import sqlfile
-from checkpoint.cache.failure import CacheError, Damage, is_busy, is_damage
+from checkpoint.cache.failure import CacheError, Damage, is_busy, is_damage, is_full
 from checkpoint.cache.files import APPLICATION_ID, VERSION, CacheFiles, Identity, inode
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEAST_PAGES = 16
+OPEN_TRIES = 3
 WAL_BYTES = 16 * 1024 * 1024
 STATEMENTS = sqlfile.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql"))
 
@@ -34,6 +35,7 @@ class CacheConnection:
         self._on_replaced = on_replaced
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity = ()
+        self._made = 0
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
@@ -46,7 +48,7 @@ class CacheConnection:
                 self._files.move_aside(self._identity[0] if self._identity else None)
                 self.close()
                 raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
-            if not is_busy(error):
+            if not is_busy(error) and not is_full(error):
                 self.close()
             raise CacheError(f"the cache file cannot be used ({error})") from error
 
@@ -105,39 +107,43 @@ class CacheConnection:
 
     def _open(self) -> sqlite3.Connection:
         self._files.mend_shm()
+        before = self._identity
         if self._connection is not None:
-            if self._identity == self._files.identity():
+            if before == self._files.identity():
                 return self._connection
             self.close()
-        before = self._identity
+        else:
+            before = before[:1]  # the last one to close takes -wal and -shm away
         connection = self._connect_to_sound_file()
         self._identity = self._files.identity()
         self._files.mend_shm()
-        other_file = self._identity[:1] != before[:1]
-        if other_file:
+        made, self._made = self._made, self._files.made
+        if made == self._made and before != self._identity[: len(before)]:  # not a file that this process made
             self._files.writes_seen = 0
-        if before and self._identity != before and not (other_file and self._files.were_made_here(self._identity)):
             self._on_replaced()
         self._connection = connection
         return connection
 
     def _connect_to_sound_file(self) -> sqlite3.Connection:
-        for _ in range(2):
+        for _ in range(OPEN_TRIES):
             self._files.make_if_missing()
-            damaged = inode(self._files.path)
+            opened = inode(self._files.path)
             connection = self._connect()
             try:
                 self._insist(connection)
             except BaseException as error:
                 if is_damage(error):
-                    self._files.move_aside(damaged)
+                    self._files.move_aside(opened)
                 with contextlib.suppress(sqlite3.Error):
                     connection.close()
                 if not is_damage(error):
                     raise
             else:
-                return connection
-        raise CacheError("the cache file is damaged and cannot be moved aside")
+                if opened == inode(self._files.path):
+                    return connection
+                with contextlib.suppress(sqlite3.Error):  # replaced meanwhile: which file this is cannot be told
+                    connection.close()
+        raise CacheError("the cache file is damaged and cannot be moved aside, or is replaced all the time")
 
     def _connect(self) -> sqlite3.Connection:
         from urllib.parse import quote

@@ -32,21 +32,20 @@ _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
 
 class CacheFiles:
-    """The three files at `path`, and what this process remembers of them; shared by its connections."""
+    """The three files at `path`, and what this process remembers of them; shared by its connections.
+
+    `made` counts how often this process has made the file, `writes_seen` is the count of writes that it has seen in it.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.writes_seen = 0
-        self._made: set[Inode | None] = set()
+        self.made = 0
         self._shm: tuple[Inode, int] | None = None
 
     def identity(self) -> Identity:
         """Which files stand there now."""
         return tuple(inode(self.path + suffix) for suffix in _SUFFIXES)
-
-    def were_made_here(self, identity: Identity) -> bool:
-        """Whether it was this process that made the file."""
-        return identity[0] in self._made
 
     def mend_shm(self) -> None:
         """Gives a `-shm` that was cut back its length: SQLite has it mapped, and what is missing would end the process.
@@ -107,7 +106,8 @@ class CacheFiles:
                 connection.executescript(file.read())
             connection.execute(f"PRAGMA user_version = {VERSION}")
         os.rename(new, self.path)
-        self._made.add(inode(self.path))
+        self.made += 1
+        self.writes_seen = 0
 
     def _drop_old_ones(self) -> None:
         folder, name = os.path.split(self.path)

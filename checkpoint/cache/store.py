@@ -64,9 +64,13 @@ class CacheStore:
 
         return self.connection.run(work)
 
+    def takes(self, entry: Entry) -> bool:
+        """Whether an entry is small enough for this cache."""
+        return entry.size <= self._max_bytes // 2
+
     def put(self, entries: Iterable[Entry]) -> None:
-        """Writes confirmed entries as one transaction, each unless a newer one stands there."""
-        entries = [entry if entry.size <= self._max_bytes // 2 else entry.without_state() for entry in entries]
+        """Writes confirmed entries in one transaction, each unless a newer one stands there; large ones as a mark."""
+        entries = [entry if self.takes(entry) else entry.without_state() for entry in entries]
 
         def work(connection: sqlite3.Connection) -> None:
             before = self.connection.writes_seen

@@ -50,6 +50,24 @@ class Writer:
         """Hands entries over. True when they are in the file; waits for that no longer than the budget."""
         if not entries:
             return True
+        return self._hand_over(entries) and all(map(self._front.takes, entries))
+
+    def pending(self, key: tuple[str, str]) -> Entry | None:
+        """The change of a key that is not in the file yet."""
+        return self._pending.get(key)
+
+    def discard(self, belongs: Callable[[Entry], bool]) -> None:
+        """Gives up queued changes, because what they say may be wrong."""
+        with self._changed:
+            for key in [key for key, entry in self._pending.items() if belongs(entry)]:
+                self._release(key)
+
+    def drain(self, seconds: float) -> bool:
+        """Waits until everything is in the file, no longer than `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._pending, seconds)
+
+    def _hand_over(self, entries: Sequence[Entry]) -> bool:
         overdue = bool(self._pending)
         if not overdue and len(entries) <= HELD_KEYS and sum(entry.size for entry in entries) <= AT_ONCE_BYTES:
             try:
@@ -66,21 +84,6 @@ class Writer:
             if overdue:
                 return False
             return self._changed.wait_for(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
-
-    def pending(self, key: tuple[str, str]) -> Entry | None:
-        """The change of a key that is not in the file yet."""
-        return self._pending.get(key)
-
-    def discard(self, belongs: Callable[[Entry], bool]) -> None:
-        """Gives up queued changes, because what they say may be wrong."""
-        with self._changed:
-            for key in [key for key, entry in self._pending.items() if belongs(entry)]:
-                self._release(key)
-
-    def drain(self, seconds: float) -> bool:
-        """Waits until everything is in the file, no longer than `seconds`."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._pending, seconds)
 
     def _hold(self, entry: Entry) -> None:
         self._release(entry.key)

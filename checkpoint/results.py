@@ -1,0 +1,305 @@
+"""What the methods of CheckpointManager return: the `data` of the answers, under the names of contract, section 3.
+
+What an answer leaves out is None. A state is kept as its JSON text (contract, section 2) and read when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime  # noqa: TC003 - msgspec reads the annotations when it decodes
+from typing import Any, Literal
+
+import msgspec
+
+_NO_STATE = b"null"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer. Times are aware datetimes in the zone of the settings."""
+
+
+class WithState(Result, frozen=True, kw_only=True):
+    """An answer that may hold a state."""
+
+    state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(_NO_STATE))
+
+    @property
+    def state_text(self) -> str | None:
+        """The state as the JSON text that was saved; None where there is none."""
+        text = bytes(self.state_json)
+        return None if text == _NO_STATE else text.decode()
+
+    @property
+    def state_data(self) -> dict[str, Any] | None:
+        """The state as a dict, made anew at every access; None where there is none.
+
+        Integers of any size are kept; of a key given twice the last value is. Raises ValueError for a number, and
+        RecursionError for a nesting, that Python's `json` does not take: `state_text` has those too.
+        """
+        state: dict[str, Any] | None = json.loads(bytes(self.state_json))
+        return state
+
+
+class Saved(Result, frozen=True, kw_only=True):
+    """Of `save`."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    id: int
+    created_at: datetime
+    updated_at: datetime
+    revision: int
+    cache_written: bool
+    authority_source: Literal["pg"]
+
+
+class Got(WithState, frozen=True, kw_only=True):
+    """Of `get`: where `found` is False, only the ids asked for are set."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str | None
+    found: bool
+    authority_source: Literal["pg", "none"]
+    id: int | None = None
+    revision: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class CachedGot(WithState, frozen=True, kw_only=True):
+    """Of `cached_get`: a row without `id` and `revision` is one that PostgreSQL never confirmed."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str | None
+    found: bool
+    source: Literal["sqlite", "pg", "none"]
+    authority_source: Literal["sqlite", "pg", "none"]
+    backfilled: bool
+    stale: bool
+    id: int | None = None
+    revision: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    cached_at: datetime | None = None
+
+
+class Checkpoint(WithState, frozen=True, kw_only=True):
+    """A row of `list`; without a state where `include_state` was False."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    id: int
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class CheckpointPage(Result, frozen=True, kw_only=True):
+    """Of `list`."""
+
+    workflow_id: str
+    tenant_id: str | None
+    checkpoints: list[Checkpoint]
+    count: int
+    next_cursor: str | None
+    authority_source: Literal["pg"]
+
+
+class Workflow(Result, frozen=True, kw_only=True):
+    """A row of `workflows`."""
+
+    workflow_id: str
+    tenant_id: str
+    checkpoint_count: int
+    last_updated_at: datetime
+
+
+class WorkflowPage(Result, frozen=True, kw_only=True):
+    """Of `workflows`."""
+
+    tenant_id: str | None
+    workflows: list[Workflow]
+    count: int
+    next_cursor: str | None
+
+
+class Cached(Result, frozen=True, kw_only=True):
+    """Of `cache`."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    written: bool
+    cached_at: datetime | None
+    lossy: Literal[True]
+
+
+class Rebuilt(Result, frozen=True, kw_only=True):
+    """Of `rebuild`."""
+
+    tenant_id: str
+    workflow_id: str | None
+    pg_read_count: int
+    deleted_before: int
+    rebuilt_count: int
+    elapsed_sec: float
+    truncated: bool
+
+
+class Mismatch(Result, frozen=True, kw_only=True):
+    """One difference of `verify`; only a data_mismatch has a reason."""
+
+    workflow_id: str
+    step_id: str
+    reason: Literal["behind", "ahead", "no_revision", "damaged"] | None = None
+
+
+class Mismatches(Result, frozen=True, kw_only=True):
+    """The differences of `verify`, at most 1000 of a kind."""
+
+    cache_only: list[Mismatch]
+    pg_only: list[Mismatch]
+    data_mismatch: list[Mismatch]
+
+
+class MismatchCounts(Result, frozen=True, kw_only=True):
+    """How many differences there are of each kind."""
+
+    cache_only: int
+    pg_only: int
+    data_mismatch: int
+
+
+class Verified(Result, frozen=True, kw_only=True):
+    """Of `verify`."""
+
+    workflow_id: str | None
+    tenant_id: str | None
+    consistent: bool
+    pg_count: int
+    sqlite_count: int
+    mismatches: Mismatches
+    mismatch_counts: MismatchCounts
+    report_path: str | None
+    checked_at: datetime
+    elapsed_sec: float
+    report_error: str | None = None
+
+
+class Deleted(Result, frozen=True, kw_only=True):
+    """Of `delete`."""
+
+    workflow_id: str
+    step_id: str | None
+    tenant_id: str
+    deleted_count: int
+
+
+class Pruned(Result, frozen=True, kw_only=True):
+    """Of `prune`."""
+
+    workflow_id: str | None
+    tenant_id: str | None
+    deleted_count: int
+    dry_run: bool
+
+
+class PostgresHealth(Result, frozen=True, kw_only=True):
+    """What `healthcheck` says of PostgreSQL."""
+
+    configured: bool
+    ok: bool
+    writable: bool | None
+    durable: bool | None
+    row_security: bool | None
+    address: str | None
+    latency_ms: float | None
+    server_version: str | None
+    schema_version: int | None
+    error: str | None
+
+
+class CacheHealth(Result, frozen=True, kw_only=True):
+    """What `healthcheck` says of the cache."""
+
+    ok: bool
+    path: str
+    entries: int | None
+    size_bytes: int | None
+    journal_mode: str | None
+    error: str | None
+
+
+class Counters(Result, frozen=True, kw_only=True):
+    """What one manager has done since it was made."""
+
+    requests: int
+    errors: dict[str, int]
+    cache_hits: int
+    cache_misses: int
+    cache_write_failures: int
+
+
+class Health(Result, frozen=True, kw_only=True):
+    """Of `healthcheck`."""
+
+    status: Literal["ok", "degraded", "down"]
+    version: str
+    uptime_sec: float
+    pg: PostgresHealth
+    sqlite: CacheHealth
+    counters: Counters
+
+
+class Approval(Result, frozen=True, kw_only=True):
+    """Of `request_approval`, `approve` and `reject` (contract, section 5); `output` is an absolute path."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    status: Literal["none", "awaiting-approval", "completed", "rejected"]
+    needs_report: bool
+    created: bool
+    input_hash: str
+    approval_token: str | None
+    report: str | None
+    output: str | None
+    verified: bool
+    already_completed: bool
+    already_rejected: bool
+    expired: bool
+    requested_at: datetime | None
+    expires_at: datetime | None
+    decided_at: datetime | None
+    decided_by: str | None
+    reason: str | None
+
+
+class WaitingApproval(Result, frozen=True, kw_only=True):
+    """A row of `pending`; where `corrupt` is True, only its ids and `requested_at` are set."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+    status: Literal["awaiting-approval"]
+    input_hash: str | None
+    approval_token: str | None
+    report: str | None
+    output: str | None
+    expired: bool
+    requested_at: datetime
+    expires_at: datetime | None
+    corrupt: bool
+
+
+class PendingPage(Result, frozen=True, kw_only=True):
+    """Of `pending`."""
+
+    tenant_id: str | None
+    pending: list[WaitingApproval]
+    count: int
+    next_cursor: str | None
