@@ -24,4 +24,5 @@ if __name__ == "__main__":
     sys.path.insert(0, HERE)
     from checkpoint.worker import main
 
-    sys.exit(main(sys.argv[1:], os.environ))
+    # Everything is closed and written by now; the interpreter's own end would only wait for an unread stderr.
+    os._exit(main(sys.argv[1:], os.environ))

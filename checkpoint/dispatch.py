@@ -33,7 +33,7 @@ class Dispatcher:
             action, arguments = self._prepare(request)
             answer: Answer = action.run(self._runtime, arguments)
         except Exception as error:
-            answer = self._failure(error)
+            answer = self.failure(error)
         return self._counted(answer)
 
     def goes_together(self, request: Request | CheckpointError) -> str | None:
@@ -42,7 +42,7 @@ class Dispatcher:
             return None
         try:
             _, action = self._load(request.fields.get("action"))
-        except CheckpointError:
+        except Exception:  # told when it is served
             return None
         return request.fields["action"] if hasattr(action, "run_together") else None
 
@@ -54,13 +54,13 @@ class Dispatcher:
         for place, request in enumerate(requests):
             try:
                 action, ready[place] = self._prepare(request)
-            except CheckpointError as error:
-                answers[place] = error
+            except Exception as error:
+                answers[place] = self.failure(error)
         if ready:
             try:
                 served: Sequence[Answer] = action.run_together(self._runtime, list(ready.values()))  # type: ignore[attr-defined]
             except Exception as error:
-                served = [self._failure(error)] * len(ready)
+                served = [self.failure(error)] * len(ready)
             for place, answer in zip(ready, served, strict=True):
                 answers[place] = answer
         return [self._counted(answer) for answer in answers if answer is not None]
@@ -84,7 +84,8 @@ class Dispatcher:
             self._loaded[name] = RequestValidator(name), actions.load(name)
         return self._loaded[name]
 
-    def _failure(self, error: Exception) -> CheckpointError:
+    def failure(self, error: Exception) -> CheckpointError:
+        """The error as an answer: itself where it is one, else INTERNAL_ERROR with the traceback in the log."""
         if isinstance(error, CheckpointError):
             return error
         self._runtime.log.traceback("a request failed in a way that is not foreseen")

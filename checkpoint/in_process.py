@@ -101,7 +101,7 @@ class InProcess:
 
 
 def environment(options: ManagerSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` with the options in the place of their variables. Raises TypeError for an option that does not exist."""
+    """`environ` with the options in the place of their variables. Raises TypeError for one that does not exist."""
     changed = dict(environ)
     for name, value in options.items():
         if name not in ManagerSettings.__annotations__:

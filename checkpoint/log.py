@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 QUEUE_LINES = 1000
 FLUSH_SECONDS = 0.5
+STDERR = 2
 
 
 class Log:
@@ -61,9 +62,8 @@ class Log:
         while True:
             line = lines.get()
             try:
-                sys.stderr.write(line + "\n")
-                sys.stderr.flush()
-            except (OSError, ValueError):
+                os.write(STDERR, line.encode() + b"\n")  # not sys.stderr: its lock would hold up the end of the process
+            except OSError:
                 pass
             finally:
                 lines.task_done()

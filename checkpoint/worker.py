@@ -58,6 +58,11 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     return 0
 
 
+def console() -> int:
+    """The console script: what `runner.py` is in a checkout, where the package is installed."""
+    return main(sys.argv[1:], os.environ)
+
+
 def take_standard_streams() -> tuple[int, int]:
     """Private descriptors for the wire. What was 1 now leads to stderr, so that no print of a library reaches it."""
     null = os.open(os.devnull, os.O_RDWR)
@@ -157,8 +162,8 @@ class Worker:
             )
         try:
             return envelope.decode(line)
-        except CheckpointError as error:
-            return error
+        except Exception as error:
+            return self._dispatcher.failure(error)
 
     def _encode(self, answer: dict[str, Any] | CheckpointError) -> bytes:
         return self._encoder.failure(answer) if isinstance(answer, CheckpointError) else self._encoder.success(answer)

@@ -24,7 +24,12 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
 def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any] | CheckpointError]:
     """The same for reads that wait: what the cache knows of them is one statement."""
     answers: list[dict[str, Any] | CheckpointError] = []
-    for arguments, cached in zip(many, runtime.cache.find_together([_key(each) for each in many]), strict=True):
+    fetched: set[tuple[str, str]] = set()
+    for arguments, known in zip(many, runtime.cache.find_together([_key(each) for each in many]), strict=True):
+        key = _key(arguments)
+        cached = runtime.cache.find(*key) if key[:2] in fetched else known
+        if cached is None or not cached.fresh:
+            fetched.add(key[:2])  # a later request of the same key finds what this one brings
         try:
             answers.append(_serve(runtime, arguments, cached))
         except CheckpointError as error:

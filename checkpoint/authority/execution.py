@@ -79,12 +79,9 @@ class Executor:
                         return settled
                 self._go_on_or_give_up(code, error, failure, attempts, writes=writes)
                 continue
-            self.session.renew_if_outdated()
+            self.session.renew_if_outdated(self._give_up_at)
             if writes and self._not_replicated:
-                raise CheckpointError(
-                    "PG_WRITE_UNKNOWN",
-                    "the synchronous standby did not confirm the commit in time; a get tells what stands",
-                )
+                raise _not_confirmed()
             return result
 
     def _go_on_or_give_up(
@@ -113,7 +110,7 @@ class Executor:
 
     def _connect(self, code: str, *, certain: bool) -> Connection[Any]:
         try:
-            return self.session.connection()
+            return self.session.connection(self._give_up_at)
         except (DatabaseUnusable, psycopg.Error) as error:
             reason = str(error) if isinstance(error, DatabaseUnusable) else sentence(error)
             self._log("ERROR", "no connection to PostgreSQL", code=code, reason=reason)
@@ -141,16 +138,24 @@ class Executor:
         if settle is None:
             self._unknown(error)
         try:
-            connection = self.session.connection()
+            connection = self.session.connection(self._give_up_at)
             if old.direct:
                 self._guarded(connection, lambda cursor: self._end_backend(cursor, old.backend_pid, old.backend_start))
             else:
                 attempts.certain = False  # behind a pooler the old session cannot be found; it may still act
-            return self._guarded(connection, settle)
+            result = self._guarded(connection, settle)
+            if result is not None:  # it stands on this server; a success it is when the standby has it too
+                self._guarded(connection, self._await_standby)
         except (psycopg.Error, DatabaseUnusable) as second:
             self._log("ERROR", "the outcome of a write was not found out", code=code, reason=type(second).__name__)
             self.session.discard()
             self._unknown(error)
+        if self._not_replicated:
+            raise _not_confirmed()
+        return result
+
+    def _await_standby(self, cursor: Cursor[Any]) -> None:
+        cursor.execute(self.session.statement("await_standby"))
 
     def _end_backend(self, cursor: Cursor[Any], pid: int, started: str | None) -> None:
         parameters = {"pid": pid, "backend_start": started, "wait_ms": END_BACKEND_MS}
@@ -176,6 +181,12 @@ class _Attempts:
         self.repeats = 0
         self.renewed = False
         self.certain = True
+
+
+def _not_confirmed() -> CheckpointError:
+    return CheckpointError(
+        "PG_WRITE_UNKNOWN", "the synchronous standby did not confirm the commit in time; a get tells what stands"
+    )
 
 
 def _caller_sentence(error: psycopg.Error) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import select
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,7 @@ from checkpoint import sqlfile
 from checkpoint.authority import migrations
 from checkpoint.authority.adaptation import adapt
 from checkpoint.authority.failure import DatabaseUnusable, Unreachable, connect_sentence
+from checkpoint.authority.server_clock import ServerClock
 from checkpoint.settings import EMBEDDED_PREFIX
 
 if TYPE_CHECKING:
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
     from checkpoint.settings import Settings
 
 
+LEAST_CONNECT_SECONDS = 0.5
+
+
 class Greeting(msgspec.Struct, frozen=True):
     """What the server says of itself when a connection is made. `backend_pid` may be a pooler's."""
 
     backend_pid: int
     table_oid: int
+    clock_us: int
     server_version: str
     verbatim: bool
     schema_version: int | None
@@ -69,6 +75,7 @@ class Session:
         self._prepare = True
         self._hosts: int | None = None
         self._outdated = False
+        self.clock = ServerClock()
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql")
         table = _literal(f"{self.schema}.workflow_checkpoints")
@@ -81,12 +88,15 @@ class Session:
         """The text of a statement of `statements.sql`, its schema filled in."""
         return self._statements[name]
 
-    def connection(self) -> Connection[Any]:
-        """The connection, made now if there is none. Raises DatabaseUnusable with the reason in one sentence."""
+    def connection(self, give_up_at: float) -> Connection[Any]:
+        """The connection, made now if there is none, before the monotonic time given.
+
+        Raises DatabaseUnusable with the reason in one sentence.
+        """
         if self._connection is not None and self._has_ended(self._connection):
             self.discard()
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._connect(give_up_at)
         return self._connection
 
     def cursor(self, connection: Connection[Any]) -> Cursor[Any]:
@@ -116,12 +126,12 @@ class Session:
         """Takes note of the table that a statement worked on. Another one: the store was made anew."""
         self._outdated = table_oid != self.greeting.table_oid
 
-    def renew_if_outdated(self) -> None:
+    def renew_if_outdated(self, give_up_at: float) -> None:
         """Connects anew where the store was made anew under the connection, so that its identity is known."""
         if self._outdated:
             self.discard()
             with contextlib.suppress(DatabaseUnusable, psycopg.Error):
-                self.connection()
+                self.connection(give_up_at)
 
     def discard(self) -> None:
         """Gives the connection up; the next need makes a new one."""
@@ -183,44 +193,49 @@ class Session:
             raise Unreachable(str(error)) from None
         return server_url
 
-    def _connect(self) -> Connection[Any]:
+    def _connect(self, give_up_at: float) -> Connection[Any]:
+        started = time.monotonic()
+        if give_up_at - started < LEAST_CONNECT_SECONDS:
+            raise Unreachable("PostgreSQL did not answer in time")
         parameters = self._parameters()
         where = _where(parameters)
         secrets = tuple(str(parameters[key]) for key in ("password", "sslpassword", "passfile") if parameters.get(key))
         if "," in _host(parameters):
             parameters.setdefault("target_session_attrs", "read-write")
         parameters.setdefault("application_name", "checkpoint-manager")
-        parameters["connect_timeout"] = math.ceil(self._settings.connect_timeout)
+        parameters["connect_timeout"] = math.ceil(min(self._settings.connect_timeout, give_up_at - started))
         parameters["client_encoding"] = "UTF8"
         try:
             connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         except psycopg.Error as error:
             raise Unreachable(connect_sentence(error, where, secrets)) from None
         try:
-            self._greet(connection)
+            limit = started + self._settings.connect_timeout * self.hosts()
+            self._greet(connection, min(limit, give_up_at), give_up_at)
         except BaseException:
             with contextlib.suppress(psycopg.Error, OSError):
                 connection.close()
             raise
         return connection
 
-    def _greet(self, connection: Connection[Any]) -> None:
+    def _greet(self, connection: Connection[Any], limit: float, give_up_at: float) -> None:
+        """Greets until `limit`; only making the tables may take until `give_up_at`. Both are monotonic times."""
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise DatabaseUnusable(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8'")
         connection.add_notice_handler(self._on_notice)
         adapt(connection)
-        greeting = self._ask(connection)
+        greeting = self._ask(connection, limit)
         if greeting is None or (greeting.schema_version or 0) < migrations.latest():
-            with self._watchdog.guard(connection, self._settings.statement_timeout):
+            with self._watchdog.guard(connection, give_up_at - time.monotonic()):
                 migrations.migrate(connection, self.schema)
-            greeting = self._ask(connection)
+            greeting = self._ask(connection, give_up_at)
         if greeting is None:
             raise DatabaseUnusable(f"the tables in {self.schema} were dropped while they were made; send it again")
         _insist_on_fitness(greeting, self.schema)
         if greeting.direct:
             with (
-                self._watchdog.guard(connection, self._settings.connect_timeout),
+                self._watchdog.guard(connection, limit - time.monotonic()),
                 contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject),
             ):
                 connection.execute(self.statement("notice_lost_client"))
@@ -230,16 +245,20 @@ class Session:
         self._outdated = False
         self._on_store(str(greeting.store_id))
 
-    def _ask(self, connection: Connection[Any]) -> Greeting | None:
+    def _ask(self, connection: Connection[Any], limit: float) -> Greeting | None:
         """The server's greeting, or None where the store has not been made yet."""
         milliseconds = str(int(self._settings.statement_timeout * 1000))
         parameters = {"pid": connection.info.backend_pid, "statement_timeout": milliseconds}
-        with self._watchdog.guard(connection, self._settings.connect_timeout):
+        with self._watchdog.guard(connection, limit - time.monotonic()):
             try:
                 row = connection.execute(self.statement("greet"), parameters).fetchone()
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
                 return None
-        return None if row is None else Greeting(*row)
+        if row is None:
+            return None
+        greeting = Greeting(*row)
+        self.clock.tell(greeting.clock_us)
+        return greeting
 
 
 def _insist_on_fitness(greeting: Greeting, schema: str) -> None:

@@ -6,6 +6,7 @@
 -- Tells in one round trip what the connection leads to, and sets the session up where it is really ours (no pooler).
 SELECT pg_backend_pid() AS backend_pid,
        {table}::regclass::oid AS table_oid,
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock_us,
        current_setting('server_version') AS server_version,
        '{"a":1.0, "a":1e1}'::json::text = '{"a":1.0, "a":1e1}' AS verbatim,
        (SELECT max(version) FROM {schema}.workflow_checkpoint_migrations) AS schema_version,
@@ -24,13 +25,13 @@ SELECT set_config('client_connection_check_interval', '1000', false);
 
 -- name: save
 -- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
--- waited so long that it is too old, or, fenced, where the row was saved after the statement came: a connection that was
--- given up must not overwrite what was acknowledged since. The caller, if there still is one, sends it again.
+-- is too old, or, fenced, where the row was saved after the statement was sent: a connection that was given up must not
+-- overwrite what was acknowledged since. The caller, if there still is one, sends it again.
 INSERT INTO {schema}.workflow_checkpoints AS c
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
 FROM (SELECT clock_timestamp() AS at) AS now
-WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+WHERE clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET state_data = EXCLUDED.state_data,
     revision   = c.revision + 1,
@@ -38,10 +39,10 @@ SET state_data = EXCLUDED.state_data,
     updated_at = greatest(clock_timestamp(), c.updated_at + interval '1 microsecond')
 WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
-  AND (NOT %(fenced)s OR c.updated_at <= statement_timestamp())
-  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+  AND (NOT %(fenced)s OR c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
+  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid;
+          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: save_together
 -- The same for several keys at once, locked in key order so that two such statements never wait for each other; times
@@ -65,18 +66,18 @@ WITH given AS (
         updated_at = greatest(EXCLUDED.updated_at, c.updated_at + interval '1 microsecond')
     WHERE c.tenant_id = EXCLUDED.tenant_id
       AND c.kind = 'checkpoint'
-      AND c.updated_at <= statement_timestamp()
-      AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+      AND c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
+      AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
     RETURNING workflow_id, step_id, id, created_at, updated_at, revision
 )
 SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       revision, {table}::regclass::oid
+       revision, {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM written JOIN given USING (workflow_id, step_id);
 
 -- name: saved_together
 -- Which of several keys hold what the statement with this write_id wrote.
 SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
@@ -88,10 +89,10 @@ INSERT INTO {schema}.workflow_checkpoints
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
 FROM (SELECT clock_timestamp() AS at) AS now
-WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+WHERE clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid;
+          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: save_over
 -- Writes the state only over the expected revision of the tenant's own row; never inserts.
@@ -102,15 +103,15 @@ SET state_data = %(state_data)s,
     updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
-  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid;
+          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: standing
 -- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
 SELECT tenant_id, kind, revision, write_id::text, id,
        (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       updated_at > clock_timestamp()
+       updated_at > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 
@@ -221,16 +222,16 @@ WHERE %(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s;
 -- Removes one row of the tenant, fenced like a save; tells which life of the key ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
-  AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
-  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+  AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
+  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: delete_workflow
 -- Removes the tenant's rows of one workflow, fenced like a save; tells which lives ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
-  AND (NOT %(fenced)s OR updated_at <= statement_timestamp())
-  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+  AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
+  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: prune
@@ -283,6 +284,11 @@ SELECT row_security_active({table}::regclass)
                WHERE role_name = current_user AND tenant_id = %(tenant_id)s),
        has_table_privilege({table}, 'SELECT') AND has_table_privilege({table}, 'INSERT')
            AND has_table_privilege({table}, 'UPDATE');
+
+-- name: await_standby
+-- Returns when the synchronous standby, if there is one, has everything that was committed so far.
+SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'checkpoint-manager', '') END;
 
 -- name: end_backend
 -- Ends the backend of a connection that was given up, so that it cannot act any more; true when none is left.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -38,6 +39,7 @@ class Health(msgspec.Struct, frozen=True):
     row_security: bool
     server_version: str
     schema_version: int | None
+    latency_ms: float
 
 
 class Authority:
@@ -192,9 +194,11 @@ class Authority:
             "tenant_id": tenant_id,
             "age_limit": self._age_limit,
             "fenced": True,
+            "sent_us": 0,
         }
 
         def work(cursor: Cursor[Any]) -> list[tuple[Any, ...]]:
+            parameters["sent_us"] = self._session.clock.earliest()
             rows = self._all(cursor, name, parameters)
             if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
                 rows += self._all(cursor, name, parameters | {"fenced": False})
@@ -224,10 +228,15 @@ class Authority:
 
     def health(self) -> Health:
         """Whether the server takes and keeps writes. Raises PG_READ_ERROR."""
-        row = self._executor.read("PG_READ_ERROR", lambda cursor: self._one(cursor, "health", {}))
-        writable, durable, row_security = row or (False, False, False)
-        greeting = self._session.greeting
-        return Health(writable, durable, row_security, greeting.server_version, greeting.schema_version)
+
+        def work(cursor: Cursor[Any]) -> Health:
+            started = time.perf_counter()
+            writable, durable, row_security = self._one(cursor, "health", {}) or (False, False, False)
+            latency_ms = round((time.perf_counter() - started) * 1000, 3)
+            greeting = self._session.greeting
+            return Health(writable, durable, row_security, greeting.server_version, greeting.schema_version, latency_ms)
+
+        return self._executor.read("PG_READ_ERROR", work)
 
     def address(self) -> str:
         """Where PostgreSQL is, without secrets."""

@@ -60,6 +60,7 @@ class Upsert:
             "expected_revision": expected_revision,
             "age_limit": self._age_limit,
             "fenced": True,
+            "sent_us": 0,
         }
         uncertain = False
 
@@ -99,7 +100,7 @@ class Upsert:
             "workflow_ids": TextArray([state.workflow_id.encode() for state in states]),
             "step_ids": TextArray([state.step_id.encode() for state in states]),
         }
-        parameters = keys | {
+        parameters: dict[str, Any] = keys | {
             "tenant_ids": TextArray([state.tenant_id.encode() for state in states]),
             "states": JsonArray([state.state_data for state in states]),
             "write_id": write_id,
@@ -113,6 +114,7 @@ class Upsert:
             return written
 
         def work(cursor: Cursor[Any]) -> list[Record | None]:
+            parameters["sent_us"] = self._session.clock.earliest()
             return records(cursor.execute(self._session.statement("save_together"), parameters).fetchall())
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
@@ -128,6 +130,7 @@ class Upsert:
 
     def _one_of_tenant(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         """The same for a save, with what the policies of row-level security refuse told apart from missing grants."""
+        parameters["sent_us"] = self._session.clock.earliest()
         try:
             return self._one(cursor, name, parameters)
         except psycopg.errors.InsufficientPrivilege:
@@ -137,14 +140,19 @@ class Upsert:
             raise refusal from None
 
     def _record(self, state: State, row: Sequence[Any]) -> Record:
-        row_id, created_at, updated_at, revision, table_oid = row
+        row_id, created_at, updated_at, revision, table_oid, clock_us = row
         self._session.stands_on(table_oid)
+        self._session.clock.tell(clock_us)
         return Record(*state, row_id, revision, created_at, updated_at)
 
     def _standing(self, cursor: Cursor[Any], state: State) -> _Standing | None:
         key = {"workflow_id": state.workflow_id, "step_id": state.step_id}
         row = self._one(cursor, "standing", key)
-        return None if row is None else _Standing(*row)
+        if row is None:
+            return None
+        *columns, clock_us = row
+        self._session.clock.tell(clock_us)
+        return _Standing(*columns)
 
 
 def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:

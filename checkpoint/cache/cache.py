@@ -26,7 +26,7 @@ REBUILD_WAIT_MS = 5000
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What the cache knows of a key: an entry, and whether it may be served without asking PostgreSQL."""
+    """What may be served of a key: an entry, and whether it is fresh, or good only where stale is allowed."""
 
     entry: Entry
     fresh: bool
@@ -81,15 +81,14 @@ class Cache:
 
     def find_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Found | None]:
         """The same for several keys (workflow_id, step_id, tenant_id), in their order."""
+        queued = [self._writer.pending(key[:2]) is not None for key in keys]  # before the file is read
         try:
             entries, store_id = self._store.find_together([key[:2] for key in keys], self._source)
         except CacheError:
             entries, store_id = {}, None
         return [
-            self._found(entries.get(place), store_id, tenant_id)
-            if self._writer.pending((workflow_id, step_id)) is None
-            else self.find(workflow_id, step_id, tenant_id)
-            for place, (workflow_id, step_id, tenant_id) in enumerate(keys)
+            self.find(*key) if queued[place] else self._found(entries.get(place), store_id, key[2])
+            for place, key in enumerate(keys)
         ]
 
     def put(self, records: Iterable[Record], answered_at: int) -> bool:
@@ -120,7 +119,7 @@ class Cache:
 
     def drop_seen(self, entry: Entry) -> None:
         """Removes an entry that PostgreSQL does not confirm, if it is still the one that was seen."""
-        self._writer.discard(lambda queued: queued is entry)
+        self._writer.revoke(lambda queued: queued is entry)
         try:
             self._store.drop_seen(entry)
         except CacheError:
@@ -128,7 +127,7 @@ class Cache:
 
     def drop(self, tenant_id: str | None, workflow_id: str | None, step_id: str | None) -> None:
         """Removes what is cached of a scope, because what stands in PostgreSQL is not known."""
-        self._writer.discard(
+        self._writer.revoke(
             lambda entry: (
                 tenant_id in (None, entry.tenant_id)
                 and workflow_id in (None, entry.workflow_id)
@@ -209,9 +208,10 @@ class Cache:
     def _found(self, entry: Entry | None, store_id: str | None, tenant_id: str | None) -> Found | None:
         if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):
             return None
+        if entry.cached_at < self._trusted_since:
+            return None
         age = clock.now_ms() - entry.cached_at  # below 0 where the clock went back
-        young = self._ttl_ms > 0 and 0 <= age <= self._ttl_ms
-        return Found(entry, fresh=young and entry.cached_at >= self._trusted_since)
+        return Found(entry, fresh=self._ttl_ms > 0 and 0 <= age <= self._ttl_ms)
 
     def _visible(self, entry: Entry, tenant_id: str | None, store_id: str | None) -> bool:
         if entry.state_data is None or not self._same_authority(entry, store_id):
@@ -229,7 +229,7 @@ class Cache:
         return self._same_authority(entry, self._store_id)
 
     def _distrust(self) -> None:
-        """From now on only what PostgreSQL answers after this moment is served."""
+        """From now on only what PostgreSQL answers after this moment is served, not even where stale is good enough."""
         self._trusted_since = clock.now_ms()
 
 

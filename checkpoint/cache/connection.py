@@ -35,7 +35,6 @@ class CacheConnection:
         self._on_replaced = on_replaced
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity = ()
-        self._made = 0
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
@@ -117,8 +116,7 @@ class CacheConnection:
         connection = self._connect_to_sound_file()
         self._identity = self._files.identity()
         self._files.mend_shm()
-        made, self._made = self._made, self._files.made
-        if made == self._made and before != self._identity[: len(before)]:  # not a file that this process made
+        if before != self._identity[: len(before)]:  # what others put there may come from before a save of ours
             self._files.writes_seen = 0
             self._on_replaced()
         self._connection = connection
@@ -148,7 +146,7 @@ class CacheConnection:
     def _connect(self) -> sqlite3.Connection:
         from urllib.parse import quote
 
-        address = f"file:{quote(self._files.path)}?mode=rw"
+        address = f"file:{quote(os.fsencode(self._files.path))}?mode=rw"
         return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=0)
 
     def _insist(self, connection: sqlite3.Connection) -> None:

@@ -32,15 +32,11 @@ _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
 
 class CacheFiles:
-    """The three files at `path`, and what this process remembers of them; shared by its connections.
-
-    `made` counts how often this process has made the file, `writes_seen` is the count of writes that it has seen in it.
-    """
+    """The three files at `path`, shared by the connections of a process; `writes_seen` is its count of writes so far."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.writes_seen = 0
-        self.made = 0
         self._shm: tuple[Inode, int] | None = None
 
     def identity(self) -> Identity:
@@ -106,8 +102,6 @@ class CacheFiles:
                 connection.executescript(file.read())
             connection.execute(f"PRAGMA user_version = {VERSION}")
         os.rename(new, self.path)
-        self.made += 1
-        self.writes_seen = 0
 
     def _drop_old_ones(self) -> None:
         folder, name = os.path.split(self.path)

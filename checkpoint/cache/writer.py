@@ -56,11 +56,14 @@ class Writer:
         """The change of a key that is not in the file yet."""
         return self._pending.get(key)
 
-    def discard(self, belongs: Callable[[Entry], bool]) -> None:
-        """Gives up queued changes, because what they say may be wrong."""
+    def revoke(self, belongs: Callable[[Entry], bool]) -> None:
+        """Leaves nothing to serve of queued changes, because what they say may be wrong.
+
+        They stay queued, without their states: the background thread may be writing them at this moment.
+        """
         with self._changed:
-            for key in [key for key, entry in self._pending.items() if belongs(entry)]:
-                self._release(key)
+            for entry in [entry for entry in self._pending.values() if belongs(entry)]:
+                self._hold(entry.without_state())
 
     def drain(self, seconds: float) -> bool:
         """Waits until everything is in the file, no longer than `seconds`."""
