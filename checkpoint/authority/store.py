@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
 import time
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec

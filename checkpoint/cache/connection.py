@@ -46,6 +46,8 @@ class CacheConnection:
             if is_damage(error):
                 self._files.move_aside(self._identity[0] if self._identity else None)
                 self.close()
+                with contextlib.suppress(CacheError, sqlite3.Error, OSError):
+                    self._open()  # a fresh one at once, so that it is known to be older than what comes next
                 raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
             if not is_busy(error) and not is_full(error):
                 self.close()

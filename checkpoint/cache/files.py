@@ -32,7 +32,7 @@ _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
 
 class CacheFiles:
-    """The three files at `path`, shared by the connections of a process; `writes_seen` is its count of writes so far."""
+    """The three files at `path`, shared by the connections of a process; `writes_seen` is their count of writes."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -54,6 +54,8 @@ def _simple(schema: dict[str, Any]) -> dict[str, Any]:
     simple = {name: schema[name] for name in _KEPT if name in schema}
     if isinstance(simple["type"], list):
         simple["type"] = simple["type"][0]
+    if simple["type"] == "object":  # some hosts refuse an object of which nothing is said
+        simple |= {"properties": {}, "additionalProperties": True}
     if simple.get("maximum", 0) > _LARGEST_EXACT:
         del simple["maximum"]
     return simple
