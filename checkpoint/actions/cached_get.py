@@ -25,9 +25,11 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[d
     """The same for reads that wait: what the cache knows of them is one statement."""
     answers: list[dict[str, Any] | CheckpointError] = []
     fetched: set[tuple[str, str]] = set()
+    trust = runtime.cache.trust
     for arguments, known in zip(many, runtime.cache.find_together([_key(each) for each in many]), strict=True):
         key = _key(arguments)
-        cached = runtime.cache.find(*key) if key[:2] in fetched else known
+        outdated = key[:2] in fetched or runtime.cache.trust != trust
+        cached = runtime.cache.find(*key) if outdated else known
         if cached is None or not cached.fresh:
             fetched.add(key[:2])  # a later request of the same key finds what this one brings
         try:

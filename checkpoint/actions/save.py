@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """Stores a state and answers id, times, revision and whether the cache has it already."""
+    runtime.cache.look()
     state = _state(arguments)
     expected = arguments.get("expected_revision")
     try:
@@ -45,6 +46,7 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> list[dict[
 def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
     if len(group) <= 1:
         return [_alone(runtime, arguments) for arguments in group]
+    runtime.cache.look()
     states = [_state(arguments) for arguments in group]
     try:
         records = runtime.authority.upsert.save_together(states)

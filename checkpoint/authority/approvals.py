@@ -62,7 +62,7 @@ class ApprovalStore:
                 change = make(now)
                 written = self._insert(cursor, key | {"tenant_id": tenant_id} | self._columns(change, write_id))
                 if written is not None:
-                    return _written(key, tenant_id, now, change, write_id, written), True
+                    return self._written(key, tenant_id, now, change, write_id, written), True
             if hides_rows(self._session, cursor, tenant_id):
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
             raise _nothing_done()
@@ -87,7 +87,7 @@ class ApprovalStore:
         def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
             with cursor.connection.transaction():
                 found = cursor.execute(self._sql["lock"], key).fetchone()
-                row = None if found is None else ApprovalRow(workflow_id, step_id, *found)
+                row = None if found is None else self._row(key, found)
                 change = judge(row)
                 if row is None or change is None:
                     return row, False
@@ -95,7 +95,7 @@ class ApprovalStore:
                 written = cursor.execute(self._sql["change"], parameters).fetchone()
                 if written is None:
                     raise _nothing_done()
-            return _written(key, row.tenant_id, row.now, change, write_id, written), True
+            return self._written(key, row.tenant_id, row.now, change, write_id, written), True
 
         def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
             row = self._find(cursor, key)[1]
@@ -124,10 +124,15 @@ class ApprovalStore:
         return self._executor.read("PG_LIST_ERROR", work)
 
     def _find(self, cursor: Cursor[Any], key: Key) -> tuple[int, ApprovalRow | None]:
-        now, row_id, *columns = cursor.execute(self._sql["find"], key).fetchone() or (0, None)
-        if row_id is None:
-            return now, None
-        return now, ApprovalRow(key["workflow_id"], key["step_id"], now, row_id, *columns)
+        found = cursor.execute(self._sql["find"], key).fetchone() or (0, None)
+        if found[1] is None:
+            return found[0], None
+        return found[0], self._row(key, found)
+
+    def _row(self, key: Key, found: tuple[Any, ...]) -> ApprovalRow:
+        row = ApprovalRow(key["workflow_id"], key["step_id"], *found)
+        self._session.clock.tell(row.now)
+        return row
 
     def _insert(self, cursor: Cursor[Any], parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         try:
@@ -146,29 +151,31 @@ class ApprovalStore:
             "published_on": change.published_on,
             "write_id": write_id,
             "age_limit": self._age_limit,
+            "sent_us": self._session.clock.earliest(),
+            "table": f"{self._session.schema}.workflow_checkpoints",
         }
 
-
-def _written(
-    key: Key, tenant_id: str, now: int, change: ApprovalChange, write_id: str, written: tuple[Any, ...]
-) -> ApprovalRow:
-    row_id, revision, created_at, updated_at = written
-    return ApprovalRow(
-        key["workflow_id"],
-        key["step_id"],
-        now,
-        row_id,
-        tenant_id,
-        "approval",
-        change.state_data,
-        revision,
-        write_id,
-        created_at,
-        updated_at,
-        change.awaiting_since,
-        change.content_sha256,
-        change.published_on,
-    )
+    def _written(
+        self, key: Key, tenant_id: str, now: int, change: ApprovalChange, write_id: str, written: tuple[Any, ...]
+    ) -> ApprovalRow:
+        row_id, revision, created_at, updated_at, table_oid = written
+        self._session.stands_on(table_oid)
+        return ApprovalRow(
+            key["workflow_id"],
+            key["step_id"],
+            now,
+            row_id,
+            tenant_id,
+            "approval",
+            change.state_data,
+            revision,
+            write_id,
+            created_at,
+            updated_at,
+            change.awaiting_since,
+            change.content_sha256,
+            change.published_on,
+        )
 
 
 def _is_of(row: ApprovalRow, write_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 -- name: find
 -- The clock, and the row of one key as it is committed now; one row always, all null behind the clock where none stands.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint,
        c.id, c.tenant_id, c.kind, c.state_data, c.revision, c.write_id::text,
        (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint,
        (extract(epoch FROM c.awaiting_since) * 1000000)::bigint, c.content_sha256, c.published_on
@@ -12,7 +12,7 @@ LEFT JOIN {schema}.workflow_checkpoints AS c
 
 -- name: lock
 -- The row of one key, held until the transaction ends; the clock is read after the wait for it.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, c.*
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint, c.*
 FROM (SELECT id, tenant_id, kind, state_data, revision, write_id::text,
              (extract(epoch FROM created_at) * 1000000)::bigint AS created_us,
              (extract(epoch FROM updated_at) * 1000000)::bigint AS updated_us,
@@ -22,17 +22,17 @@ FROM (SELECT id, tenant_id, kind, state_data, revision, write_id::text,
       FOR UPDATE) AS c;
 
 -- name: request
--- Writes a new approval only where no row of that key stands.
+-- Writes a new approval only where no row of that key stands; like a save it refuses to act where it is too old.
 INSERT INTO {schema}.workflow_checkpoints
        (workflow_id, step_id, tenant_id, kind, state_data, write_id, created_at, updated_at, awaiting_since,
         content_sha256)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, 'approval', %(state_data)s, %(write_id)s::uuid, now.at, now.at,
        'epoch'::timestamptz + %(awaiting_us)s::bigint * interval '1 microsecond', %(content_sha256)s
-FROM (SELECT clock_timestamp() AS at) AS now
-WHERE clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
+FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO NOTHING
-RETURNING id, revision,
-          (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint;
+RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
+          (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
 
 -- name: change
 -- Writes the locked approval anew; whoever reads it next finds a later time and a higher revision.
@@ -43,15 +43,15 @@ SET state_data     = %(state_data)s,
     published_on   = %(published_on)s,
     revision       = revision + 1,
     write_id       = %(write_id)s::uuid,
-    updated_at     = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
+    updated_at     = greatest(pg_catalog.clock_timestamp(), updated_at + interval '1 microsecond')
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND id = %(id)s AND revision = %(revision)s
-  AND clock_timestamp() < statement_timestamp() + %(age_limit)s::interval
-RETURNING id, revision,
-          (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint;
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
+          (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
 
 -- name: waiting
 -- One page of approvals that wait, the one asked for first in front.
-SELECT workflow_id, step_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+SELECT workflow_id, step_id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint,
        id, tenant_id, kind, state_data, revision, write_id::text,
        (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
        (extract(epoch FROM awaiting_since) * 1000000)::bigint, content_sha256, published_on

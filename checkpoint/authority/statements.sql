@@ -1,27 +1,28 @@
--- Every statement of the worker, by name. {schema} is the quoted schema, so that none depends on search_path; {table} is
+-- Every statement of the worker, by name. None depends on search_path: {schema} is the quoted schema, functions are those of
+-- pg_catalog, also behind a pooler, where the path cannot be set. {table} is
 -- the table of checkpoints as a literal: its oid tells whether the table is still the one that the greeting told of.
 -- Times leave as microseconds since the epoch, ids compare under collation "C" (the columns declare it).
 
 -- name: greet
 -- Tells in one round trip what the connection leads to, and sets the session up where it is really ours (no pooler).
-SELECT pg_backend_pid() AS backend_pid,
+SELECT pg_catalog.pg_backend_pid() AS backend_pid,
        {table}::regclass::oid AS table_oid,
-       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock_us,
-       current_setting('server_version') AS server_version,
+       (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS clock_us,
+       pg_catalog.current_setting('server_version') AS server_version,
        '{"a":1.0, "a":1e1}'::json::text = '{"a":1.0, "a":1e1}' AS verbatim,
-       (SELECT max(version) FROM {schema}.workflow_checkpoint_migrations) AS schema_version,
+       (SELECT pg_catalog.max(version) FROM {schema}.workflow_checkpoint_migrations) AS schema_version,
        (SELECT store_id::text FROM {schema}.workflow_checkpoint_store) AS store_id,
-       (SELECT backend_start::text FROM pg_stat_get_activity(pg_backend_pid())) AS backend_start,
-       CASE WHEN pg_backend_pid() = %(pid)s THEN
-           concat(set_config('statement_timeout', %(statement_timeout)s, false),
-                  set_config('default_transaction_isolation', 'read committed', false),
-                  set_config('idle_in_transaction_session_timeout', %(statement_timeout)s, false),
-                  set_config('search_path', 'pg_catalog', false))
+       (SELECT backend_start::text FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())) AS backend_start,
+       CASE WHEN pg_catalog.pg_backend_pid() = %(pid)s THEN
+           pg_catalog.concat(pg_catalog.set_config('statement_timeout', %(statement_timeout)s, false),
+                  pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
+                  pg_catalog.set_config('idle_in_transaction_session_timeout', %(statement_timeout)s, false),
+                  pg_catalog.set_config('search_path', 'pg_catalog', false))
        END AS session;
 
 -- name: notice_lost_client
 -- A backend that waits notices within the interval that its client is gone; refused where the system cannot tell.
-SELECT set_config('client_connection_check_interval', '1000', false);
+SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false);
 
 -- name: save
 -- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
@@ -30,19 +31,19 @@ SELECT set_config('client_connection_check_interval', '1000', false);
 INSERT INTO {schema}.workflow_checkpoints AS c
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
-FROM (SELECT clock_timestamp() AS at) AS now
-WHERE clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET state_data = EXCLUDED.state_data,
     revision   = c.revision + 1,
     write_id   = EXCLUDED.write_id,
-    updated_at = greatest(clock_timestamp(), c.updated_at + interval '1 microsecond')
+    updated_at = greatest(pg_catalog.clock_timestamp(), c.updated_at + interval '1 microsecond')
 WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
   AND (NOT %(fenced)s OR c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: save_together
 -- The same for several keys at once, locked in key order so that two such statements never wait for each other; times
@@ -51,7 +52,7 @@ WITH given AS (
     SELECT * FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[], %(states)s::json[])
         WITH ORDINALITY AS g (workflow_id, step_id, tenant_id, state_data, place)
 ), now AS (
-    SELECT clock_timestamp() AS at
+    SELECT pg_catalog.clock_timestamp() AS at
 ), written AS (
     INSERT INTO {schema}.workflow_checkpoints AS c
            (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
@@ -67,17 +68,17 @@ WITH given AS (
     WHERE c.tenant_id = EXCLUDED.tenant_id
       AND c.kind = 'checkpoint'
       AND c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
-      AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+      AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
     RETURNING workflow_id, step_id, id, created_at, updated_at, revision
 )
 SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       revision, {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       revision, {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 FROM written JOIN given USING (workflow_id, step_id);
 
 -- name: saved_together
 -- Which of several keys hold what the statement with this write_id wrote.
 SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
@@ -88,11 +89,11 @@ WHERE c.write_id = %(write_id)s::uuid;
 INSERT INTO {schema}.workflow_checkpoints
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
-FROM (SELECT clock_timestamp() AS at) AS now
-WHERE clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: save_over
 -- Writes the state only over the expected revision of the tenant's own row; never inserts.
@@ -100,18 +101,18 @@ UPDATE {schema}.workflow_checkpoints
 SET state_data = %(state_data)s,
     revision   = revision + 1,
     write_id   = %(write_id)s::uuid,
-    updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
+    updated_at = greatest(pg_catalog.clock_timestamp(), updated_at + interval '1 microsecond')
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
-  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: standing
 -- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
 SELECT tenant_id, kind, revision, write_id::text, id,
        (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       updated_at > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       updated_at > pg_catalog.clock_timestamp(), (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 
@@ -128,7 +129,7 @@ LEFT JOIN {schema}.workflow_checkpoints AS c
 -- The rows of several keys at once, each looked up by itself. A state that is large comes back as NULL: asked for alone,
 -- it does not have to wait in memory for the others.
 SELECT k.place, {table}::regclass::oid, c.tenant_id,
-       CASE WHEN pg_column_size(c.state_data) <= 65536 AND octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
+       CASE WHEN pg_catalog.pg_column_size(c.state_data) <= 65536 AND pg_catalog.octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
        c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
        (extract(epoch FROM c.updated_at) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
@@ -164,8 +165,8 @@ LIMIT %(limit)s;
 -- name: workflows
 -- One page of workflows with their number of checkpoints, the one saved last first.
 SELECT workflow_id, tenant_id, checkpoint_count, last_us
-FROM (SELECT workflow_id, tenant_id, count(*) AS checkpoint_count,
-             (extract(epoch FROM max(updated_at)) * 1000000)::bigint AS last_us
+FROM (SELECT workflow_id, tenant_id, pg_catalog.count(*) AS checkpoint_count,
+             (extract(epoch FROM pg_catalog.max(updated_at)) * 1000000)::bigint AS last_us
       FROM {schema}.workflow_checkpoints
       WHERE %(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s
       GROUP BY workflow_id, tenant_id) AS w
@@ -194,7 +195,7 @@ LIMIT %(limit)s;
 
 -- name: digests
 -- One page, in key order, of what identifies each row and of the SHA-256 of its stored text; the text stays here.
-SELECT workflow_id, step_id, tenant_id, id, revision, sha256(convert_to(state_data::text, 'UTF8'))
+SELECT workflow_id, step_id, tenant_id, id, revision, pg_catalog.sha256(pg_catalog.convert_to(state_data::text, 'UTF8'))
 FROM {schema}.workflow_checkpoints
 WHERE (workflow_id, step_id) > (%(after_workflow)s::text, %(after_step)s::text)
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
@@ -203,7 +204,7 @@ LIMIT %(limit)s;
 
 -- name: digests_of_workflow
 -- The same page within one workflow.
-SELECT workflow_id, step_id, tenant_id, id, revision, sha256(convert_to(state_data::text, 'UTF8'))
+SELECT workflow_id, step_id, tenant_id, id, revision, pg_catalog.sha256(pg_catalog.convert_to(state_data::text, 'UTF8'))
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id > %(after_step)s::text
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
@@ -212,7 +213,7 @@ LIMIT %(limit)s;
 
 -- name: digests_of_keys
 -- The same of the keys given, for a second look.
-SELECT c.workflow_id, c.step_id, c.tenant_id, c.id, c.revision, sha256(convert_to(c.state_data::text, 'UTF8'))
+SELECT c.workflow_id, c.step_id, c.tenant_id, c.id, c.revision, pg_catalog.sha256(pg_catalog.convert_to(c.state_data::text, 'UTF8'))
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) AS k (workflow_id, step_id)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
@@ -223,16 +224,16 @@ WHERE %(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s;
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
   AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
-RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: delete_workflow
 -- Removes the tenant's rows of one workflow, fenced like a save; tells which lives ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
   AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
-RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: prune
 -- Removes one chunk of rows not saved since the moment given, in its own transaction; open approvals stay.
@@ -247,11 +248,11 @@ WHERE (workflow_id, step_id) IN (
     LIMIT %(limit)s
     FOR UPDATE)
   AND updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
-RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: prunable
 -- How many rows a prune up to the moment given would remove.
-SELECT count(*)
+SELECT pg_catalog.count(*)
 FROM {schema}.workflow_checkpoints
 WHERE updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond'
   AND awaiting_since IS NULL
@@ -260,13 +261,13 @@ WHERE updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 mi
 
 -- name: server_time
 -- PostgreSQL's clock, less the seconds given.
-SELECT (extract(epoch FROM clock_timestamp() - %(ago_sec)s::bigint * interval '1 second') * 1000000)::bigint;
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp() - %(ago_sec)s::bigint * interval '1 second') * 1000000)::bigint;
 
 -- name: health
 -- Whether the server takes writes, would keep them through a crash, and whether policies bind this role.
-SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable,
-       current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off' AS durable,
-       row_security_active({table}::regclass)
+SELECT NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.current_setting('transaction_read_only') = 'off' AS writable,
+       pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off' AS durable,
+       pg_catalog.row_security_active({table}::regclass)
            AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security;
 
 -- name: rows_ahead
@@ -274,24 +275,24 @@ SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'o
 SELECT EXISTS (SELECT FROM {schema}.workflow_checkpoints
                WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
                  AND (%(step_id)s::text IS NULL OR step_id = %(step_id)s)
-                 AND updated_at > clock_timestamp());
+                 AND updated_at > pg_catalog.clock_timestamp());
 
 -- name: binding
 -- Whether policies bind this role, whether they let it have the tenant, and whether it has the rights to save at all.
-SELECT row_security_active({table}::regclass)
+SELECT pg_catalog.row_security_active({table}::regclass)
            AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user),
        EXISTS (SELECT FROM {schema}.workflow_tenant_roles
                WHERE role_name = current_user AND tenant_id = %(tenant_id)s),
-       has_table_privilege({table}, 'SELECT') AND has_table_privilege({table}, 'INSERT')
-           AND has_table_privilege({table}, 'UPDATE');
+       pg_catalog.has_table_privilege({table}, 'SELECT') AND pg_catalog.has_table_privilege({table}, 'INSERT')
+           AND pg_catalog.has_table_privilege({table}, 'UPDATE');
 
 -- name: await_standby
 -- Returns when the synchronous standby, if there is one, has everything that was committed so far.
-SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
-            THEN pg_logical_emit_message(true, 'checkpoint-manager', '') END;
+SELECT CASE WHEN pg_catalog.current_setting('synchronous_standby_names') <> ''
+            THEN pg_catalog.pg_logical_emit_message(true, 'checkpoint-manager', '') END;
 
 -- name: end_backend
 -- Ends the backend of a connection that was given up, so that it cannot act any more; true when none is left.
-SELECT coalesce(bool_and(pg_terminate_backend(pid, %(wait_ms)s)), true)
-FROM pg_stat_activity
+SELECT coalesce(pg_catalog.bool_and(pg_catalog.pg_terminate_backend(pid, %(wait_ms)s)), true)
+FROM pg_catalog.pg_stat_activity
 WHERE pid = %(pid)s AND backend_start = %(backend_start)s::timestamptz;

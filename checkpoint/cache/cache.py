@@ -68,6 +68,15 @@ class Cache:
             except CacheError:
                 pass  # other processes learn it when they connect
 
+    @property
+    def trust(self) -> tuple[str | None, int]:
+        """What decides which entries are served; it changes when a contact with PostgreSQL or a loss tells more."""
+        return self._store_id, self._trusted_since
+
+    def look(self) -> None:
+        """Notices a loss of the file now, before PostgreSQL is asked: what it answers then is newer than the loss."""
+        self._store.connection.look()
+
     def find(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Found | None:
         """What is known of a key for this tenant, or for a request that names none."""
         queued = self._writer.pending((workflow_id, step_id))
@@ -104,6 +113,7 @@ class Cache:
 
         A write that does not succeed within the budget does not happen later.
         """
+        self.look()
         entry = self._entry(record, clock.now_ms())
         queued = self._writer.pending(entry.key)
         if queued is not None:

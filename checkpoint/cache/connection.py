@@ -35,6 +35,7 @@ class CacheConnection:
         self._on_replaced = on_replaced
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity = ()
+        self._made = 0
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
@@ -52,6 +53,11 @@ class CacheConnection:
             if not is_busy(error) and not is_full(error):
                 self.close()
             raise CacheError(f"the cache file cannot be used ({error})") from error
+
+    def look(self) -> None:
+        """Opens the file, or notices that it was replaced, without doing anything with it."""
+        with contextlib.suppress(CacheError):
+            self.run(lambda _: None)
 
     def change(self, work: Callable[[sqlite3.Connection], T], busy_ms: int | None = None) -> T:
         """The same inside one transaction that holds the write lock; `busy_ms` bounds the wait for that lock."""
@@ -108,19 +114,20 @@ class CacheConnection:
 
     def _open(self) -> sqlite3.Connection:
         self._files.mend_shm()
-        before = self._identity
+        replaced = False
         if self._connection is not None:
-            if before == self._files.identity():
+            if self._identity == self._files.identity():
                 return self._connection
+            replaced = True
             self.close()
-        else:
-            before = before[:1]  # the last one to close takes -wal and -shm away
         connection = self._connect_to_sound_file()
-        self._identity = self._files.identity()
+        before, self._identity = self._identity, self._files.identity()
         self._files.mend_shm()
-        if before != self._identity[: len(before)]:  # what others put there may come from before a save of ours
+        # -wal and -shm alone may have gone with the last connection, and an inode may be used again.
+        if replaced or (before and (before[0], self._made) != (self._identity[0], self._files.made)):
             self._files.writes_seen = 0
-            self._on_replaced()
+            self._on_replaced()  # what others put there may come from before a save of ours
+        self._made = self._files.made
         self._connection = connection
         return connection
 

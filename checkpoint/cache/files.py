@@ -32,10 +32,14 @@ _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
 
 class CacheFiles:
-    """The three files at `path`, shared by the connections of a process; `writes_seen` is their count of writes."""
+    """The three files at `path`, shared by the connections of a process.
+
+    `made` counts how often this process has made them, `writes_seen` is the count of writes that it has seen in them.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.made = 0
         self.writes_seen = 0
         self._shm: tuple[Inode, int] | None = None
 
@@ -102,6 +106,7 @@ class CacheFiles:
                 connection.executescript(file.read())
             connection.execute(f"PRAGMA user_version = {VERSION}")
         os.rename(new, self.path)
+        self.made += 1
 
     def _drop_old_ones(self) -> None:
         folder, name = os.path.split(self.path)

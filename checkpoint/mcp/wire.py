@@ -16,6 +16,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+_anything = msgspec.json.Decoder(msgspec.Raw).decode
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 _OBJECT_STARTS = ord("{")
@@ -38,11 +39,12 @@ def decode(line: bytes) -> tuple[JSONRPCMessage, bytes]:
     try:
         if not line.isascii():
             str(line, "utf-8")
-        parts = _object(line)
+        raw_line = _anything(line)
+        if not _is_object(raw_line):
+            raise Malformed(INVALID_REQUEST, "a message is one JSON object a line, not a batch")
+        parts = _object(raw_line)
     except RecursionError:
         raise Malformed(PARSE_ERROR, "the JSON is nested too deeply") from None
-    except msgspec.ValidationError:
-        raise Malformed(INVALID_REQUEST, "a message is one JSON object a line, not a batch") from None
     except (UnicodeDecodeError, msgspec.DecodeError):
         raise Malformed(PARSE_ERROR, "the line is not valid JSON in UTF-8") from None
     arguments = b"{}"

@@ -32,6 +32,7 @@ def migrate(connection: Connection[Any], schema: str) -> None:
     """
     for version, path in available():
         with connection.transaction():
+            connection.execute("SET LOCAL search_path TO pg_catalog")
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", ("checkpoint " + schema,))
             if version in _applied(connection, schema):
                 continue
