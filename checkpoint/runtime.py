@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from checkpoint import clock
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -77,9 +76,13 @@ class Runtime:
             self._cache = Cache(self.settings, source)
         return self._cache
 
-    def cache_records(self, records: Iterable[Record]) -> bool:
-        """Hands what PostgreSQL just answered to the cache; whether it was written within the budget."""
-        written = self.cache.put(records, clock.now_ms())
+    def cache_records(self, records: Iterable[Record], asked_at: int) -> bool:
+        """Hands what PostgreSQL answered to a question asked at `asked_at` (ms) to the cache.
+
+        Whether it was written within the budget. The time is that of the question, since the answer may have been under
+        way for long: what it says was true then at the earliest.
+        """
+        written = self.cache.put(records, asked_at)
         if not written:
             self.log("DEBUG", "a cache write is not done yet")
         return written

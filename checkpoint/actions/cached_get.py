@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from checkpoint import clock
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Instant
 
@@ -44,6 +45,7 @@ def _serve(runtime: Runtime, arguments: dict[str, Any], cached: Found | None) ->
         runtime.counters.cache_hits += 1
         return _hit(arguments, cached.entry, stale=False)
     runtime.counters.cache_misses += 1
+    asked_at = clock.now_ms()
     try:
         record = runtime.authority.get(*_key(arguments))
     except CheckpointError as error:
@@ -51,7 +53,7 @@ def _serve(runtime: Runtime, arguments: dict[str, Any], cached: Found | None) ->
             raise
         return _hit(arguments, cached.entry, stale=True)
     if record is not None:
-        return _answer(arguments, "pg", record, backfilled=runtime.cache_records((record,)))
+        return _answer(arguments, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
     if cached is not None:
         runtime.cache.drop_seen(cached.entry)
     return _answer(arguments, "none", None)

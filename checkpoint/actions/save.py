@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from checkpoint import clock
 from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Record, State, instant
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """Stores a state and answers id, times, revision and whether the cache has it already."""
     runtime.cache.look()
+    asked_at = clock.now_ms()
     state = _state(arguments)
     expected = arguments.get("expected_revision")
     try:
@@ -24,7 +26,7 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     except CheckpointError as error:
         _forget_if_unknown(runtime, error, [state])
         raise
-    return _data(record, cache_written=runtime.cache_records((record,)))
+    return _data(record, cache_written=runtime.cache_records((record,), asked_at))
 
 
 def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
@@ -47,6 +49,7 @@ def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str,
     if len(group) <= 1:
         return [_alone(runtime, arguments) for arguments in group]
     runtime.cache.look()
+    asked_at = clock.now_ms()
     states = [_state(arguments) for arguments in group]
     try:
         records = runtime.authority.upsert.save_together(states)
@@ -55,7 +58,7 @@ def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str,
             return [_alone(runtime, arguments) for arguments in group]
         _forget_if_unknown(runtime, error, states)
         return [error] * len(group)
-    written = runtime.cache_records([record for record in records if record is not None])
+    written = runtime.cache_records([record for record in records if record is not None], asked_at)
     return [
         _alone(runtime, arguments) if record is None else _data(record, cache_written=written)
         for arguments, record in zip(group, records, strict=True)

@@ -46,6 +46,8 @@ class Desk:
 
     def keep(self, tenant_id: str | None, workflow_id: str, step_id: str, work: Callable[[], Outcome]) -> Outcome:
         """What `work` left under the key and whether it changed it, with the cache told of it."""
+        self._runtime.cache.look()
+        asked_at = clock.now_ms()
         try:
             row, changed = work()
         except CheckpointError as error:
@@ -53,7 +55,7 @@ class Desk:
                 self._runtime.cache.drop(tenant_id, workflow_id, step_id)
             raise
         if row is not None and changed:
-            self._runtime.cache_records((row.record(),))
+            self._runtime.cache_records((row.record(),), asked_at)
         return row, changed
 
     def asked(

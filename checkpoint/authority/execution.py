@@ -65,7 +65,7 @@ class Executor:
     ) -> T:
         attempts = _Attempts()
         self._give_up_at = time.monotonic() + 2 * (
-            self._settings.connect_timeout * self.session.hosts() + self._settings.statement_timeout
+            self._settings.connect_timeout * self.session.address.hosts() + self._settings.statement_timeout
         )
         while True:
             connection = self._connect(code, certain=attempts.certain)

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
-from psycopg import conninfo
 
 from checkpoint import sqlfile
 from checkpoint.authority import migrations
 from checkpoint.authority.adaptation import adapt
+from checkpoint.authority.address import Address, in_words, secrets_of
 from checkpoint.authority.failure import DatabaseUnusable, Unreachable, connect_sentence
 from checkpoint.authority.server_clock import ServerClock
-from checkpoint.settings import EMBEDDED_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from psycopg import Connection, Cursor
 
@@ -65,15 +64,14 @@ class Session:
         on_notice: Callable[[psycopg.errors.Diagnostic], None],
     ) -> None:
         self._settings = settings
+        self.address = Address(settings.database_url or "")
         self._watchdog = watchdog
         self._on_store = on_store
         self._on_notice = on_notice
         self._connection: Connection[Any] | None = None
         self._cursor: Cursor[Any] | None = None
-        self._embedded: Any = None
         self._greeting: Greeting | None = None
         self._prepare = True
-        self._hosts: int | None = None
         self._outdated = False
         self.clock = ServerClock()
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
@@ -149,68 +147,23 @@ class Session:
     def close(self) -> None:
         """Ends the connection, and the server if it is the product's own and nobody else uses it."""
         self.discard()
-        if self._embedded is not None:
-            self._embedded.release()
-            self._embedded = None
-
-    def address(self) -> str:
-        """Host, port and database, or the folder of an embedded server; never a secret."""
-        url = self._settings.database_url or ""
-        if url.startswith(EMBEDDED_PREFIX):
-            from checkpoint import embedded
-
-            return EMBEDDED_PREFIX + embedded.data_folder(url)
-        return _where(self._parameters())
-
-    def hosts(self) -> int:
-        """How many hosts a connection may try, one after the other."""
-        if self._hosts is None:
-            url = self._settings.database_url or ""
-            try:
-                parameters = {} if url.startswith(EMBEDDED_PREFIX) else conninfo.conninfo_to_dict(url)
-            except psycopg.Error:
-                parameters = {}
-            self._hosts = 1 + _host(parameters).count(",")
-        return self._hosts
-
-    def _parameters(self) -> dict[str, Any]:
-        try:
-            return dict(conninfo.conninfo_to_dict(self._conninfo()))
-        except psycopg.Error:  # its text repeats the string, password included
-            raise DatabaseUnusable("DATABASE_URL cannot be read as a libpq connection string") from None
-
-    def _conninfo(self) -> str:
-        url = self._settings.database_url or ""
-        if not url.startswith(EMBEDDED_PREFIX):
-            return url
-        from checkpoint import embedded
-
-        try:
-            if self._embedded is None:
-                self._embedded = embedded.EmbeddedServer(embedded.data_folder(url))
-            server_url: str = self._embedded.acquire()
-        except embedded.EmbeddedError as error:
-            raise Unreachable(str(error)) from None
-        return server_url
+        self.address.release()
 
     def _connect(self, give_up_at: float) -> Connection[Any]:
         started = time.monotonic()
         if give_up_at - started < LEAST_CONNECT_SECONDS:
             raise Unreachable("PostgreSQL did not answer in time")
-        parameters = self._parameters()
-        where = _where(parameters)
-        secrets = tuple(str(parameters[key]) for key in ("password", "sslpassword", "passfile") if parameters.get(key))
-        if "," in _host(parameters):
-            parameters.setdefault("target_session_attrs", "read-write")
-        parameters.setdefault("application_name", "checkpoint-manager")
+        parameters = self.address.parameters()
         parameters["connect_timeout"] = math.ceil(min(self._settings.connect_timeout, give_up_at - started))
-        parameters["client_encoding"] = "UTF8"
         try:
             connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         except psycopg.Error as error:
-            raise Unreachable(connect_sentence(error, where, secrets)) from None
+            raise Unreachable(connect_sentence(error, in_words(parameters), secrets_of(parameters))) from None
+        if self.address.has_more_hosts_than_known(connection):
+            connection.close()
+            return self._connect(give_up_at)
         try:
-            limit = started + self._settings.connect_timeout * self.hosts()
+            limit = started + self._settings.connect_timeout * self.address.hosts()
             self._greet(connection, min(limit, give_up_at), give_up_at)
         except BaseException:
             with contextlib.suppress(psycopg.Error, OSError):
@@ -273,15 +226,3 @@ def _insist_on_fitness(greeting: Greeting, schema: str) -> None:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _host(parameters: Mapping[str, Any]) -> str:
-    return str(parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "")
-
-
-def _where(parameters: Mapping[str, Any]) -> str:
-    host = _host(parameters) or "the local socket"
-    port = str(parameters.get("port") or os.environ.get("PGPORT") or 5432)
-    database = str(parameters.get("dbname") or parameters.get("user") or "")
-    # A password with an @ or / in it that was not percent-encoded ends up in host or database.
-    return " ".join(part if "@" not in part else "(unreadable)" for part in (host, f"port {port}", database) if part)

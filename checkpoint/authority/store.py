@@ -240,7 +240,7 @@ class Authority:
 
     def address(self) -> str:
         """Where PostgreSQL is, without secrets."""
-        return self._session.address()
+        return self._session.address.text()
 
     def close(self) -> None:
         """Ends the connection."""

@@ -35,6 +35,10 @@ class _Standing(msgspec.Struct, frozen=True):
     updated_at: int
     ahead: bool
 
+    def is_of(self, write_id: str) -> bool:
+        """Whether it is what the write with that id wrote."""
+        return self.write_id.replace("-", "") == write_id
+
 
 class Upsert:
     """Saves through an executor. `age_limit` is how long a statement may wait before it refuses to act."""
@@ -70,6 +74,8 @@ class Upsert:
                 if row is not None:
                     return self._record(state, row)
                 standing = self._standing(cursor, state)
+                if standing is not None and standing.is_of(write_id):  # an earlier attempt of this very write
+                    return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
                 parameters["fenced"] = standing is None or not standing.ahead
             if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
@@ -83,7 +89,7 @@ class Upsert:
             nonlocal uncertain
             uncertain = True
             standing = self._standing(cursor, state)
-            if standing is None or standing.write_id.replace("-", "") != write_id:
+            if standing is None or not standing.is_of(write_id):
                 return None
             return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
 

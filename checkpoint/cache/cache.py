@@ -100,9 +100,9 @@ class Cache:
             for place, key in enumerate(keys)
         ]
 
-    def put(self, records: Iterable[Record], answered_at: int) -> bool:
-        """Takes over what PostgreSQL answered at `answered_at` (ms). True when it is in the file within the budget."""
-        return self._writer.put([self._entry(record, answered_at) for record in records])
+    def put(self, records: Iterable[Record], asked_at: int) -> bool:
+        """Takes over what PostgreSQL was asked at `asked_at` (ms). True when it is in the file within the budget."""
+        return self._writer.put([self._entry(record, asked_at) for record in records])
 
     def end(self, lives: Sequence[Life]) -> bool:
         """Takes over that rows were deleted; older states of these lives do not come back."""
