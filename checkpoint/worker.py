@@ -166,7 +166,12 @@ class Worker:
             return self._dispatcher.failure(error)
 
     def _encode(self, answer: dict[str, Any] | CheckpointError) -> bytes:
-        return self._encoder.failure(answer) if isinstance(answer, CheckpointError) else self._encoder.success(answer)
+        if not isinstance(answer, CheckpointError):
+            try:
+                return self._encoder.success(answer)
+            except Exception as error:
+                answer = self._dispatcher.failure(error)
+        return self._encoder.failure(answer)
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         if self._stopping:

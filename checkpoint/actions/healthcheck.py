@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from checkpoint import __version__
 from checkpoint.cache.failure import CacheError
 from checkpoint.errors import CheckpointError
+from checkpoint.folder import in_utf8
 
 if TYPE_CHECKING:
     from checkpoint.runtime import Runtime
@@ -63,7 +64,7 @@ def _pg(runtime: Runtime) -> dict[str, Any]:
 
 
 def _sqlite(runtime: Runtime) -> dict[str, Any]:
-    state: dict[str, Any] = {"ok": False, "path": runtime.cache.path}
+    state: dict[str, Any] = {"ok": False, "path": in_utf8(runtime.cache.path)}
     try:
         entries, size, mode = runtime.cache.health(runtime.settings.tenant)
     except CacheError as error:

@@ -9,6 +9,7 @@ from checkpoint import clock
 from checkpoint.cache.failure import CacheError
 from checkpoint.comparison import Comparison
 from checkpoint.errors import CheckpointError
+from checkpoint.folder import in_utf8
 from checkpoint.record import instant
 from checkpoint.report import Report
 
@@ -66,9 +67,11 @@ def _compare(runtime: Runtime, workflow_id: str | None, tenant_id: str | None) -
 
 def _write(runtime: Runtime, report: Report, summary: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"report_path": report.write(runtime.settings.reports_dir, summary)}
+        return {"report_path": in_utf8(report.write(runtime.settings.reports_dir, summary))}
     except OSError as error:
-        reason = f"the report could not be written: {error.strerror}; make {runtime.settings.reports_dir} writable"
+        reason = (
+            f"the report could not be written: {error.strerror}; make {in_utf8(runtime.settings.reports_dir)} writable"
+        )
         return {"report_path": None, "report_error": reason}
 
 

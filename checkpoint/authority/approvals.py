@@ -58,7 +58,7 @@ class ApprovalStore:
             for _ in range(TRIES):
                 now, row = self._find(cursor, key)
                 if row is not None or make is None:
-                    return row, False
+                    return row, _is_of(row, write_id)
                 change = make(now)
                 written = self._insert(cursor, key | {"tenant_id": tenant_id} | self._columns(change, write_id))
                 if written is not None:
@@ -69,7 +69,7 @@ class ApprovalStore:
 
         def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
             row = self._find(cursor, key)[1]
-            return (row, True) if row is not None and _is_of(row, write_id) else None
+            return (row, True) if _is_of(row, write_id) else None
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
@@ -88,6 +88,8 @@ class ApprovalStore:
             with cursor.connection.transaction():
                 found = cursor.execute(self._sql["lock"], key).fetchone()
                 row = None if found is None else self._row(key, found)
+                if _is_of(row, write_id):  # an earlier attempt was carried out after all
+                    return row, True
                 change = judge(row)
                 if row is None or change is None:
                     return row, False
@@ -99,7 +101,7 @@ class ApprovalStore:
 
         def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
             row = self._find(cursor, key)[1]
-            return (row, True) if row is not None and _is_of(row, write_id) else None
+            return (row, True) if _is_of(row, write_id) else None
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
@@ -178,8 +180,8 @@ class ApprovalStore:
         )
 
 
-def _is_of(row: ApprovalRow, write_id: str) -> bool:
-    return row.write_id.replace("-", "") == write_id
+def _is_of(row: ApprovalRow | None, write_id: str) -> bool:
+    return row is not None and row.write_id.replace("-", "") == write_id
 
 
 def _nothing_done() -> CheckpointError:

@@ -1,0 +1,1 @@
+"""Pause for a person, resume in another process (contract, section 5)."""

@@ -1,0 +1,1 @@
+"""The SQLite cache: what it may serve, and that losing it harms nothing."""

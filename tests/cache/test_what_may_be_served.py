@@ -1,0 +1,292 @@
+"""Cached_get: which entries are served without PostgreSQL, and which not (contract, section 3, cached_get)."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from psycopg import sql as text
+from psycopg.conninfo import make_conninfo
+
+from tests.support.asking import done, refused
+from tests.support.cache_file import cached_state, places_without_cache, query
+from tests.support.process import until
+from tests.support.worker import RUNNER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import StartWorker
+    from tests.support.database import Connection
+    from tests.support.gate import Gate
+    from tests.support.place import Place
+    from tests.support.steered_clock import SteeredClock
+
+KEY = {"workflow_id": "wf", "step_id": "s"}
+TTL_MS = 300_000
+UNREACHABLE = "postgresql://127.0.0.1:9/nothing"
+
+
+def test_a_hit_is_the_row_with_its_age(place: Place, key: dict[str, str]) -> None:
+    """A hit has every field of get, and cached_at; from PostgreSQL cached_at is null."""
+    done(place.worker, "save", **key, state_data={"n": 1})
+    row = done(place.worker, "get", **key)
+    del row["authority_source"]
+    hit = done(place.worker, "cached_get", **key)
+    assert hit.pop("cached_at") is not None
+    assert hit == {**row, "source": "sqlite", "authority_source": "sqlite", "backfilled": False, "stale": False}
+    query(place.folder, "DELETE FROM checkpoint_cache WHERE workflow_id = ?", key["workflow_id"])
+    miss = done(place.worker, "cached_get", **key)
+    told = {"source": "pg", "authority_source": "pg", "backfilled": True, "stale": False, "cached_at": None}
+    assert miss == {**row, **told}
+
+
+def test_nothing_anywhere_is_a_success(place: Place, key: dict[str, str]) -> None:
+    """In neither: found false, source none, backfilled false."""
+    told = {"found": False, "source": "none", "authority_source": "none", "backfilled": False, "stale": False}
+    assert done(place.worker, "cached_get", **key) == {**key, **told, "tenant_id": None}
+
+
+def test_an_entry_is_served_up_to_its_ttl(steered: Place, clock: SteeredClock, key: dict[str, str]) -> None:
+    """Not older than CHECKPOINT_CACHE_TTL: a hit. Older: PostgreSQL, and the age begins anew."""
+    done(steered.worker, "save", **key, state_data={"n": 1})
+    clock.move(TTL_MS)
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+    clock.move(1)
+    again = done(steered.worker, "cached_get", **key)
+    assert (again["source"], again["backfilled"]) == ("pg", True)
+    clock.move(TTL_MS)
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+
+
+def test_a_fraction_of_a_second_is_a_ttl(start_steered: StartWorker, clock: SteeredClock) -> None:
+    """Ages are compared in milliseconds, not in whole seconds."""
+    worker = start_steered({"CHECKPOINT_CACHE_TTL": "0.5"})
+    done(worker, "save", **KEY, state_data={"n": 1})
+    clock.move(499)
+    assert done(worker, "cached_get", **KEY)["source"] == "sqlite"
+    clock.move(2)
+    assert done(worker, "cached_get", **KEY)["source"] == "pg"
+
+
+def test_a_ttl_of_zero_serves_nothing(start_steered: StartWorker) -> None:
+    """With CHECKPOINT_CACHE_TTL 0 every entry counts as expired, in its very first moment too."""
+    worker = start_steered({"CHECKPOINT_CACHE_TTL": "0"})
+    done(worker, "save", **KEY, state_data={"n": 1})
+    for _ in range(3):
+        row = done(worker, "cached_get", **KEY)
+        assert (row["source"], row["backfilled"], row["stale"]) == ("pg", True, False)
+
+
+def test_a_clock_that_went_back_counts_as_expired(steered: Place, clock: SteeredClock, key: dict[str, str]) -> None:
+    """An entry from the future is not served; once filled again under the new time it is."""
+    done(steered.worker, "save", **key, state_data={"n": 1})
+    clock.move(-1)
+    assert done(steered.worker, "cached_get", **key)["source"] == "pg"
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+    clock.move(-86_400_000)
+    assert done(steered.worker, "cached_get", **key)["source"] == "pg"
+    clock.move(10)
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+
+
+def test_every_read_from_postgresql_renews_the_age_but_no_hit_does(
+    steered: Place, clock: SteeredClock, key: dict[str, str]
+) -> None:
+    """The age counts since PostgreSQL answered: hits do not make an entry younger, a save does."""
+    done(steered.worker, "save", **key, state_data={"n": 1})
+    clock.move(TTL_MS - 10)
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+    clock.move(20)
+    assert done(steered.worker, "cached_get", **key)["source"] == "pg"
+    clock.move(TTL_MS - 10)
+    done(steered.worker, "save", **key, state_data={"n": 2})
+    clock.move(TTL_MS - 10)
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+
+
+def test_the_unreachable_are_served_stale_only_on_demand(
+    start_steered: StartWorker, clock: SteeredClock, gate: Gate
+) -> None:
+    """PostgreSQL away: a fresh entry is a hit; an expired one only with allow_stale, and then stale is true."""
+    worker = start_steered({"DATABASE_URL": gate.url})
+    done(worker, "save", **KEY, state_data={"n": 1})
+    gate.close()
+    hit = done(worker, "cached_get", **KEY, allow_stale=True)
+    assert (hit["source"], hit["stale"]) == ("sqlite", False)
+    clock.move(TTL_MS + 1)
+    assert refused(worker, "cached_get", **KEY)[0] == "PG_READ_ERROR"
+    assert refused(worker, "cached_get", **KEY, allow_stale=False)[0] == "PG_READ_ERROR"
+    stale = done(worker, "cached_get", **KEY, allow_stale=True)
+    assert (stale["source"], stale["stale"], stale["state_data"]) == ("sqlite", True, {"n": 1})
+    assert refused(worker, "cached_get", **{**KEY, "step_id": "none"}, allow_stale=True)[0] == "PG_READ_ERROR"
+
+
+def test_a_stale_entry_goes_to_its_tenant_only(start_steered: StartWorker, clock: SteeredClock, gate: Gate) -> None:
+    """allow_stale does not widen the scope: another tenant's expired entry is not served."""
+    worker = start_steered({"DATABASE_URL": gate.url})
+    done(worker, "save", **KEY, tenant_id="one", state_data={})
+    gate.close()
+    clock.move(TTL_MS + 1)
+    assert refused(worker, "cached_get", **KEY, tenant_id="two", allow_stale=True)[0] == "PG_READ_ERROR"
+    assert done(worker, "cached_get", **KEY, tenant_id="one", allow_stale=True)["stale"] is True
+
+
+def test_without_a_database_the_expired_are_served_on_demand(start_steered: StartWorker, clock: SteeredClock) -> None:
+    """DATABASE_URL unset: a hit is a hit, an expired entry DB_NOT_CONFIGURED, with allow_stale it is served."""
+    first = start_steered()
+    done(first, "save", **KEY, state_data={"n": 1})
+    first.finish()
+    worker = start_steered({"DATABASE_URL": None})
+    assert done(worker, "cached_get", **KEY)["source"] == "sqlite"
+    clock.move(TTL_MS + 1)
+    assert refused(worker, "cached_get", **KEY)[0] == "DB_NOT_CONFIGURED"
+    stale = done(worker, "cached_get", **KEY, allow_stale=True)
+    assert (stale["stale"], stale["state_data"]) == (True, {"n": 1})
+
+
+def test_reachable_postgresql_decides_even_with_allow_stale(
+    steered: Place, clock: SteeredClock, key: dict[str, str]
+) -> None:
+    """Where PostgreSQL answers, allow_stale changes nothing: the new value, or found false."""
+    done(steered.worker, "save", **key, state_data={"n": 1})
+    steered.sql.execute(
+        "UPDATE workflow_checkpoints SET state_data = '{\"n\": 2}', revision = 2 WHERE workflow_id = %s",
+        (key["workflow_id"],),
+    )
+    clock.move(TTL_MS + 1)
+    row = done(steered.worker, "cached_get", **key, allow_stale=True)
+    assert (row["source"], row["stale"], row["state_data"]) == ("pg", False, {"n": 2})
+    steered.sql.execute("DELETE FROM workflow_checkpoints WHERE workflow_id = %s", (key["workflow_id"],))
+    clock.move(TTL_MS + 1)
+    assert done(steered.worker, "cached_get", **key, allow_stale=True)["source"] == "none"
+
+
+def test_postgresql_that_refuses_is_not_unreachable(
+    start_steered: StartWorker, clock: SteeredClock, sql: Connection, admin: Connection, database_url: str, schema: str
+) -> None:
+    """A server that answers, but not with rows (a grant is missing), does not make stale entries good."""
+    role = f"{schema}_role"
+    admin.execute(text.SQL("CREATE ROLE {} LOGIN PASSWORD 'secret'").format(text.Identifier(role)))
+    try:
+        owner = start_steered()
+        done(owner, "save", **KEY, state_data={"n": 1})
+        for grant in ("GRANT USAGE ON SCHEMA {0} TO {1}", "GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {1}"):
+            admin.execute(text.SQL(grant).format(text.Identifier(schema), text.Identifier(role)))
+        worker = start_steered({"DATABASE_URL": make_conninfo(database_url, user=role, password="secret")})
+        assert done(worker, "get", **KEY)["found"] is True
+        sql.execute(text.SQL("REVOKE SELECT ON workflow_checkpoints FROM {}").format(text.Identifier(role)))
+        clock.move(TTL_MS + 1)
+        assert refused(worker, "cached_get", **KEY, allow_stale=True)[0] == "PG_READ_ERROR"
+    finally:
+        for clean in ("DROP OWNED BY {}", "DROP ROLE {}"):
+            admin.execute(text.SQL(clean).format(text.Identifier(role)))
+
+
+def test_a_hit_needs_no_postgresql(start_worker: StartWorker, gate: Gate) -> None:
+    """The server is away from the start: entries of that DATABASE_URL are hits, in a new process too."""
+    first = start_worker({"DATABASE_URL": gate.url})
+    done(first, "save", **KEY, state_data={"n": 1})
+    first.finish()
+    gate.close()
+    second = start_worker({"DATABASE_URL": gate.url})
+    row = done(second, "cached_get", **KEY)
+    assert (row["source"], row["state_data"]) == ("sqlite", {"n": 1})
+    assert refused(second, "get", **KEY)[0] == "PG_READ_ERROR"
+    assert done(second, "cached_get", **KEY)["source"] == "sqlite"
+
+
+def test_a_hit_loads_neither_the_driver_nor_what_says_no(start_worker: StartWorker, database_url: str) -> None:
+    """A process that serves a hit has not imported psycopg, nor jsonschema; the first miss loads the driver."""
+    first = start_worker()
+    done(first, "save", **KEY, state_data={"n": 1})
+    first.finish()
+    worker = start_worker(argv=(sys.executable, "-X", "importtime", str(RUNNER)))
+    assert done(worker, "cached_get", **KEY)["source"] == "sqlite"
+    worker.finish()
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in worker.stderr.splitlines() if "|" in line}
+    assert "sqlite3" in loaded
+    assert loaded.isdisjoint({"psycopg", "jsonschema", "asyncio", "logging"})
+
+
+def test_a_left_over_goes(steered: Place, clock: SteeredClock, key: dict[str, str]) -> None:
+    """A row that another program deleted: once PostgreSQL says so, the entry is removed."""
+    done(steered.worker, "save", **key, state_data={"n": 1})
+    steered.sql.execute("DELETE FROM workflow_checkpoints WHERE workflow_id = %s", (key["workflow_id"],))
+    assert done(steered.worker, "cached_get", **key)["source"] == "sqlite"
+    clock.move(TTL_MS + 1)
+    assert done(steered.worker, "cached_get", **key)["source"] == "none"
+    assert cached_state(steered.folder, **key) is None
+
+
+def test_a_left_over_of_another_tenant_stays(steered: Place, clock: SteeredClock, key: dict[str, str]) -> None:
+    """A request that names its tenant removes no entry of another one."""
+    done(steered.worker, "save", **key, tenant_id="one", state_data={"n": 1})
+    steered.sql.execute("DELETE FROM workflow_checkpoints WHERE workflow_id = %s", (key["workflow_id"],))
+    clock.move(TTL_MS + 1)
+    assert done(steered.worker, "cached_get", **key, tenant_id="two")["found"] is False
+    assert cached_state(steered.folder, **key) == {"n": 1}
+    assert done(steered.worker, "cached_get", **key, tenant_id="one")["found"] is False
+    assert cached_state(steered.folder, **key) is None
+
+
+def test_a_hit_goes_to_its_tenant_only(place: Place, key: dict[str, str], tenant: str) -> None:
+    """A cached row of a tenant is a hit for it and for a request that names none, and nothing for another."""
+    done(place.worker, "save", **key, tenant_id=tenant, state_data={"n": 1})
+    assert done(place.worker, "cached_get", **key, tenant_id=tenant)["source"] == "sqlite"
+    assert done(place.worker, "cached_get", **key)["source"] == "sqlite"
+    assert done(place.worker, "cached_get", **key, tenant_id="default")["source"] == "none"
+    assert done(place.worker, "cached_get", **key, tenant_id=tenant)["source"] == "sqlite"
+
+
+def test_a_row_that_changed_its_tenant_is_not_served_to_the_former(
+    steered: Place, clock: SteeredClock, key: dict[str, str]
+) -> None:
+    """Another program gives a row to another tenant: once PostgreSQL was asked, the former one gets it no more."""
+    done(steered.worker, "save", **key, tenant_id="one", state_data={"n": 1})
+    steered.sql.execute(
+        "UPDATE workflow_checkpoints SET tenant_id = 'two', revision = revision + 1 WHERE workflow_id = %s",
+        (key["workflow_id"],),
+    )
+    clock.move(TTL_MS + 1)
+    assert done(steered.worker, "cached_get", **key)["tenant_id"] == "two"
+    clock.move(1)
+    assert done(steered.worker, "cached_get", **key, tenant_id="one")["found"] is False
+    assert done(steered.worker, "cached_get", **key, tenant_id="two")["source"] == "sqlite"
+
+
+def test_where_no_cache_can_be_postgresql_serves(start_worker: StartWorker, tmp_path: Path) -> None:
+    """A data folder in which no cache file can be made: every action that needs none works, cache_written is false."""
+    for place in places_without_cache(tmp_path / "places").values():
+        worker = start_worker({"CHECKPOINT_DATA_DIR": str(place), "CHECKPOINT_CACHE_WAIT_MS": "0"})
+        step = {"workflow_id": "wf", "step_id": str(place)}
+        assert done(worker, "save", **step, state_data={"n": 1})["cache_written"] is False
+        row = done(worker, "cached_get", **step)
+        assert (row["source"], row["backfilled"], row["state_data"]) == ("pg", False, {"n": 1})
+        assert done(worker, "list", workflow_id="wf", tenant_id="default")["count"] >= 1
+        assert refused(worker, "rebuild")[0] == "REBUILD_FAILED"
+        assert refused(worker, "verify")[0] == "VERIFY_FAILED"
+        assert done(worker, "delete", **step)["deleted_count"] == 1
+        assert done(worker, "cached_get", **step)["found"] is False
+        assert done(worker, "healthcheck")["sqlite"]["ok"] is False
+
+
+def test_a_place_that_was_mended_is_used_at_once(start_worker: StartWorker, tmp_path: Path) -> None:
+    """What stood in the way is removed while the worker runs: the cache works, and holds what was saved meanwhile."""
+    place = places_without_cache(tmp_path / "places")["a folder named cache.db"]
+    worker = start_worker({"CHECKPOINT_DATA_DIR": str(place)})
+    done(worker, "save", **KEY, state_data={"n": 1})
+    (place / "cache.db").rmdir()
+    until(lambda: done(worker, "cached_get", **KEY)["source"] == "sqlite", "the cache works")
+
+
+@pytest.mark.parametrize("url", [UNREACHABLE, None], ids=["unreachable", "not configured"])
+def test_errors_are_never_cached(start_worker: StartWorker, url: str | None) -> None:
+    """A failure to read leaves nothing in the cache: the next process with PostgreSQL gives the row."""
+    code, _ = refused(start_worker({"DATABASE_URL": url}), "cached_get", **KEY)
+    assert code == ("PG_READ_ERROR" if url else "DB_NOT_CONFIGURED")
+    worker = start_worker()
+    assert done(worker, "cached_get", **KEY)["source"] == "none"
+    done(worker, "save", **KEY, state_data={})
+    assert done(worker, "cached_get", **KEY)["source"] == "sqlite"

@@ -1,0 +1,1 @@
+"""A storm of faults over several workers, and a ledger that knows what must be true all the same."""

@@ -1,0 +1,1 @@
+"""What a caller sees, as golden conversations (contract, sections 1 to 4)."""

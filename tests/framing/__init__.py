@@ -1,0 +1,1 @@
+"""How lines travel, held through a real process (contract, section 1)."""

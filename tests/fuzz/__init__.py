@@ -1,0 +1,1 @@
+"""Bytes that no caller should send, and what the worker owes to each line of them (contract, section 1)."""

@@ -1,0 +1,1 @@
+"""The state of a checkpoint is kept as the text that was sent."""

@@ -1,0 +1,108 @@
+"""Requests that wait together may be served together: their answers are those of one by one, in order (contract, section 1)."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.asking import done
+
+if TYPE_CHECKING:
+    from tests.support.place import Place
+
+TENANTS = ("default", "other", None)
+VOLATILE = ("id", "created_at", "updated_at", "cached_at", "next_cursor", "last_updated_at")
+LARGE = "x" * 300_000
+
+
+def conversation(seed: int, workflow: str, length: int = 250) -> list[dict[str, Any]]:
+    """Random requests on few keys: runs of one action, repeated keys, conflicts, refusals, large states."""
+    dice = random.Random(seed)
+    requests: list[dict[str, Any]] = []
+    while len(requests) < length:
+        action = dice.choice(["save", "save", "get", "cached_get", "cached_get", "cache", "delete", "list"])
+        for _ in range(dice.choice([1, 1, 3, 12])):
+            request: dict[str, Any] = {"action": action, "workflow_id": workflow, "step_id": f"s{dice.randrange(6)}"}
+            if (tenant := dice.choice(TENANTS)) is not None:
+                request["tenant_id"] = tenant
+            if action in ("save", "cache"):
+                request["state_data"] = {"n": dice.randrange(10**6)}
+                if dice.random() < 0.03:
+                    request["state_data"]["large"] = LARGE
+            if action == "save" and dice.random() < 0.15:
+                request["expected_revision"] = dice.randrange(4)
+            if action == "list":
+                request["step_id"] = None
+                request["limit"] = dice.choice([1, 3, 100])
+            if dice.random() < 0.05:
+                request[dice.choice(["step_id", "unknown"])] = ""
+            requests.append(request)
+    return requests
+
+
+def plain(answer: dict[str, Any], workflow: str) -> Any:
+    """The answer without what differs from run to run."""
+    if not answer["success"]:
+        return answer["code"], answer["error"]
+    data = {name: value for name, value in answer["data"].items() if name not in VOLATILE}
+    for row in data.get("checkpoints", []):
+        for name in VOLATILE:
+            row.pop(name, None)
+    return anonymous(data, workflow)
+
+
+def anonymous(value: Any, workflow: str) -> Any:
+    """The same with the id of the workflow taken out."""
+    if isinstance(value, dict):
+        return {name: anonymous(inner, workflow) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [anonymous(inner, workflow) for inner in value]
+    return "*" if value == workflow else value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_answers_are_those_of_one_by_one(place: Place, workflow: str, seed: int) -> None:
+    """One conversation in one burst and once request by request: the same answers, the same rows, the same cache."""
+    alone, together = f"{workflow} alone", f"{workflow} together"
+    one_by_one = [place.worker.request(request) for request in conversation(seed, alone)]
+    for request in (requests := conversation(seed, together)):
+        place.worker.send(request)
+    burst = place.worker.read_lines(len(requests))
+    for number, (expected, answer) in enumerate(zip(one_by_one, burst, strict=True)):
+        assert plain(answer, together) == plain(expected, alone), (number, requests[number])
+    for action in ("get", "cached_get"):
+        for step in range(6):
+            rows = [
+                place.worker.request({"action": action, "workflow_id": w, "step_id": f"s{step}"})
+                for w in (alone, together)
+            ]
+            assert plain(rows[1], together) == plain(rows[0], alone)
+
+
+def test_times_follow_the_order_of_requests(place: Place, workflow: str) -> None:
+    """In a burst of saves, of new keys and of keys just saved, every updated_at is later than the one before."""
+    dice = random.Random(7)
+    requests = [
+        {"action": "save", "workflow_id": workflow, "step_id": f"s{dice.randrange(40)}", "state_data": {"n": number}}
+        for number in range(300)
+    ]
+    for request in requests:
+        place.worker.send(request)
+    times = [answer["data"]["updated_at"] for answer in place.worker.read_lines(len(requests))]
+    late = [number for number in range(1, len(times)) if times[number] <= times[number - 1]]
+    assert late == []
+
+
+def test_one_bad_request_fails_alone(place: Place, workflow: str) -> None:
+    """A state that PostgreSQL cannot take, in the midst of others: it is refused, its neighbours are saved."""
+    deep = '{"a":' * 8000 + "1" + "}" * 8000
+    for step in ("a", "b", "c"):
+        state = deep if step == "b" else '{"n":1}'
+        place.worker.send_raw(
+            f'{{"action":"save","workflow_id":"{workflow}","step_id":"{step}","state_data":{state}}}\n'.encode()
+        )
+    answers = place.worker.read_lines(3)
+    assert [answer["code"] for answer in answers] in ([None, "INVALID_ARG", None], [None, "INVALID_JSON", None])
+    assert done(place.worker, "list", workflow_id=workflow)["count"] == 2

@@ -1,0 +1,1 @@
+"""How the project is set up and started."""

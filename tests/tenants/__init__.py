@@ -1,0 +1,1 @@
+"""Tenants never see one another, and nobody sees a secret."""
