@@ -97,6 +97,12 @@ class InProcess:
                 self._runtime.progress = None
         if isinstance(answer, CheckpointError):
             raise answer
+        try:
+            return self._read(answer, kind)
+        except Exception as error:
+            raise self._dispatcher.failure(error) from error
+
+    def _read(self, answer: dict[str, Any], kind: type[R]) -> R:
         return msgspec.json.decode(self._encoder.success(answer), type=_Answer[kind]).data  # type: ignore[valid-type]
 
 
@@ -106,13 +112,17 @@ def environment(options: ManagerSettings, environ: Mapping[str, str]) -> dict[st
     for name, value in options.items():
         if name not in ManagerSettings.__annotations__:
             raise TypeError(f"CheckpointManager has no setting {name!r}")
-        text = str(int(value)) if isinstance(value, bool) else "" if value is None else os.fspath(_plain(value))
-        changed["DATABASE_URL" if name == "database_url" else f"CHECKPOINT_{name.upper()}"] = text
+        changed["DATABASE_URL" if name == "database_url" else f"CHECKPOINT_{name.upper()}"] = _written(value)
     return changed
 
 
-def _plain(value: Any) -> str | os.PathLike[str]:
-    return value if isinstance(value, os.PathLike) else str(value)
+def _written(value: Any) -> str:
+    """A setting as one would write it into the environment."""
+    if value is None:
+        return ""
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _request(action: str, fields: Mapping[str, object]) -> envelope.Request | CheckpointError:

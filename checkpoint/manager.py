@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import results
 from checkpoint.in_process import InProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    State = dict[str, Any] | str | bytes
-    """A state as a dict, or as JSON text, which is stored as it is."""
+State = dict[str, Any] | str | bytes
+"""A state as a dict, or as JSON text, which is stored as it is."""
 
-    OnProgress = Callable[[int, int | None], None]
-    """Takes the rows done and the rows there are, which is None until the end (see checkpoint.progress)."""
+OnProgress = Callable[[int, int | None], None]
+"""Takes the rows done and the rows there are, which is None until the end (see checkpoint.progress)."""
 
 
 class CheckpointManager(InProcess):

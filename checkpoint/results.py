@@ -150,19 +150,24 @@ class Rebuilt(Result, frozen=True, kw_only=True):
     truncated: bool
 
 
-class Mismatch(Result, frozen=True, kw_only=True):
-    """One difference of `verify`; only a data_mismatch has a reason."""
+class Key(Result, frozen=True, kw_only=True):
+    """A checkpoint that `verify` found on one side only."""
 
     workflow_id: str
     step_id: str
-    reason: Literal["behind", "ahead", "no_revision", "damaged"] | None = None
+
+
+class Mismatch(Key, frozen=True, kw_only=True):
+    """A checkpoint that `verify` found to differ."""
+
+    reason: Literal["behind", "ahead", "no_revision", "damaged"]
 
 
 class Mismatches(Result, frozen=True, kw_only=True):
     """The differences of `verify`, at most 1000 of a kind."""
 
-    cache_only: list[Mismatch]
-    pg_only: list[Mismatch]
+    cache_only: list[Key]
+    pg_only: list[Key]
     data_mismatch: list[Mismatch]
 
 

@@ -54,8 +54,7 @@ def _serve(runtime: Runtime, arguments: dict[str, Any], cached: Found | None) ->
         return _hit(arguments, cached.entry, stale=True)
     if record is not None:
         return _answer(arguments, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
-    if cached is not None:
-        runtime.cache.drop_seen(cached.entry)
+    runtime.cache.drop_left_over(*_key(arguments))
     return _answer(arguments, "none", None)
 
 

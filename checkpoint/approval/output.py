@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from checkpoint.approval import place
 from checkpoint.approval.naming import give_name
 from checkpoint.approval.newfile import make_file
-from checkpoint.folder import make_private
+from checkpoint.folder import in_utf8, make_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class OutputFolder:
 
     def path(self, output: str) -> str:
         """The absolute path of an output file, as text that can be answered."""
-        return f"{os.fsencode(self._root).decode('utf-8', 'replace')}/{output}"
+        return f"{in_utf8(self._root)}/{output}"
 
     def look(self, output: str, content: bytes = b"") -> Found:
         """What stands there, compared with `content`. Raises OSError where that cannot be seen."""

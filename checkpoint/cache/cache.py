@@ -127,11 +127,17 @@ class Cache:
             return False, entry.cached_at
         return True, entry.cached_at
 
-    def drop_seen(self, entry: Entry) -> None:
-        """Removes an entry that PostgreSQL does not confirm, if it is still the one that was seen."""
-        self._writer.revoke(lambda queued: queued is entry)
+    def drop_left_over(self, workflow_id: str, step_id: str, tenant_id: str | None) -> None:
+        """Removes the entry of a key that PostgreSQL does not have, if it is of the tenant named."""
+
+        def is_left_over(entry: Entry) -> bool:
+            return entry.key == (workflow_id, step_id) and self._visible(entry, tenant_id, self._store_id)
+
+        self._writer.revoke(is_left_over)
         try:
-            self._store.drop_seen(entry)
+            entry, _ = self._store.find(workflow_id, step_id, self._source)
+            if entry is not None and is_left_over(entry):
+                self._store.drop_seen(entry)
         except CacheError:
             self._distrust()
 

@@ -41,8 +41,8 @@ SET tenant_id = excluded.tenant_id, state_data = excluded.state_data, id = exclu
     source = excluded.source, store_id = excluded.store_id, epoch = excluded.epoch, checksum = excluded.checksum
 WHERE checkpoint_cache.tenant_id = excluded.tenant_id
    OR checkpoint_cache.state_data IS NULL
-   OR checkpoint_cache.source <> excluded.source
-   OR checkpoint_cache.store_id <> excluded.store_id;
+   OR '' NOT IN (checkpoint_cache.source, excluded.source)
+      AND (checkpoint_cache.source <> excluded.source OR checkpoint_cache.store_id <> excluded.store_id);
 
 -- name: writes
 -- The count of writes so far.

@@ -53,22 +53,27 @@ class Calls:
     def _serve(self, action: str, arguments: bytes, progress: Progress | None) -> Answer:
         if self._stopped:
             raise NotBegun
+        request = self._request(action, arguments)
         self._runtime.progress = progress
+        answer = self._dispatcher.serve(request)
+        self._runtime.progress = None
+        if not isinstance(answer, CheckpointError):
+            try:
+                return Answer(self._encoder.success(answer).decode().rstrip(), success=True)
+            except Exception as error:
+                answer = self._dispatcher.failure(error)
+        return Answer(self._encoder.failure(answer).decode().rstrip(), success=False)
+
+    def _request(self, action: str, arguments: bytes) -> envelope.Request | CheckpointError:
+        """The request that a line of JSON with these fields and this action would make."""
         try:
-            answer = self._dispatcher.serve(_request(action, arguments))
-        finally:
-            self._runtime.progress = None
-        if isinstance(answer, CheckpointError):
-            return Answer(self._encoder.failure(answer).decode().rstrip(), success=False)
-        return Answer(self._encoder.success(answer).decode().rstrip(), success=True)
+            request = envelope.decode(arguments)
+        except Exception as error:
+            return self._dispatcher.failure(error)
+        return _with_action(request, action)
 
 
-def _request(action: str, arguments: bytes) -> envelope.Request | CheckpointError:
-    """The request that a line of JSON with these fields and this action would make."""
-    try:
-        request = envelope.decode(arguments)
-    except CheckpointError as error:
-        return error
+def _with_action(request: envelope.Request, action: str) -> envelope.Request | CheckpointError:
     if "action" in request.fields:
         return CheckpointError("INVALID_ARG", "unknown field 'action'; the tool's name says what to do")
     request.fields["action"] = action

@@ -18,6 +18,7 @@ from tests.approval.asking import (
     request,
     status,
 )
+from tests.support.process import until
 from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -194,9 +195,44 @@ def test_a_backend_that_was_ended_costs_nothing(worker: Worker, sql: Connection,
     assert sql.execute("SELECT revision FROM workflow_checkpoints").fetchall() == [(2,)]
 
 
+def test_a_decision_that_waits_for_its_row_comes_through_a_break(
+    worker: Worker, admin: Connection, sql: Connection, schema: str
+) -> None:
+    """Its backend is ended while another holds the row: it waits again on a new one, and is carried out once."""
+    token = ask(worker, "s")["approval_token"]
+    with sql.transaction():
+        sql.execute("SELECT FROM workflow_checkpoints FOR UPDATE")
+        worker.send(decide("approve", "s", token))
+        until(lambda: _waiting(admin, schema), "the approve waits for the row")
+        (first,) = _waiting(admin, schema)
+        admin.execute("SELECT pg_terminate_backend(%s, 5000)", first)
+        until(lambda: _waiting(admin, schema) not in ([], [first]), "it waits again")
+    data = data_of(worker.read_line())
+    assert (data["status"], data["already_completed"]) == ("completed", False)
+    assert sql.execute("SELECT revision FROM workflow_checkpoints").fetchall() == [(2,)]
+
+
+def test_a_row_that_others_hold_is_given_up_in_time(start_worker: StartWorker, sql: Connection) -> None:
+    """PG_WRITE_ERROR after CHECKPOINT_STATEMENT_TIMEOUT, still awaiting, and the same token works when the row is free."""
+    worker = start_worker({"CHECKPOINT_STATEMENT_TIMEOUT": "0.5"})
+    token = ask(worker, "s")["approval_token"]
+    with sql.transaction():
+        sql.execute("SELECT FROM workflow_checkpoints FOR UPDATE")
+        assert approve(worker, "s", token)["code"] == "PG_WRITE_ERROR"
+        assert ask(worker, "s")["status"] == "awaiting-approval"
+    assert data_of(approve(worker, "s", token))["already_completed"] is False
+
+
 def test_without_postgresql_nothing_is_decided(start_offline_worker: StartWorker) -> None:
     """Each action has its code for a server that cannot be reached."""
     worker = start_offline_worker({"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"})
     for sent in (request("s"), decide("approve", "s", "x"), decide("reject", "s", "x")):
         assert worker.request(sent)["code"] == "PG_WRITE_ERROR"
     assert worker.request({"action": "pending"})["code"] == "PG_LIST_ERROR"
+
+
+def _waiting(admin: Connection, schema: str) -> list[tuple[int]]:
+    """The backends that wait for a row of the test's schema."""
+    return admin.execute(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", (f"%{schema}%",)
+    ).fetchall()

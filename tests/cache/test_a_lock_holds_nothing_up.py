@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -103,17 +103,21 @@ def test_the_last_of_many_waiting_saves_is_the_one_that_is_cached(hurried: Place
 @pytest.mark.parametrize(
     "removal",
     [
-        {"step_id": "step"},
-        {"all_steps": True},
+        {"action": "delete", "step_id": "step"},
+        {"action": "delete", "all_steps": True},
+        {"action": "prune", "older_than_sec": 1000},
     ],
-    ids=["one step", "all steps"],
+    ids=["one step", "all steps", "prune"],
 )
-def test_a_removal_is_handed_on_too(hurried: Place, key: dict[str, str], removal: dict[str, object]) -> None:
+def test_a_removal_is_handed_on_too(hurried: Place, key: dict[str, str], removal: dict[str, Any]) -> None:
     """A deleted row is not served while the cache still holds it, and leaves it when the lock is gone."""
     done(hurried.worker, "save", **key, state_data={"n": 1})
+    hurried.sql.execute(
+        "UPDATE workflow_checkpoints SET updated_at = updated_at - interval '1 hour' WHERE workflow_id = %s",
+        (key["workflow_id"],),
+    )
     with write_locked(hurried.folder):
-        deleted = done(hurried.worker, "delete", workflow_id=key["workflow_id"], **removal)
-        assert deleted["deleted_count"] == 1
+        assert done(hurried.worker, workflow_id=key["workflow_id"], **removal)["deleted_count"] == 1
         for _ in range(5):
             assert done(hurried.worker, "cached_get", **key)["source"] == "none"
         assert cached_state(hurried.folder, **key) is not None
@@ -152,7 +156,7 @@ def test_more_than_can_be_held_back_is_never_served_old(
             )
     until(lambda: done(hurried.worker, "save", **other, state_data={})["cache_written"], "the cache has caught up")
     sources = set()
-    for step in steps:
+    for step in (*steps[:2], *steps[-2:]):
         row = done(hurried.worker, "cached_get", workflow_id=key["workflow_id"], step_id=step)
         assert row["state_data"]["n"] == "new", step
         sources.add(row["source"])

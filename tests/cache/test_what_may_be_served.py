@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
 from psycopg import sql as text
 from psycopg.conninfo import make_conninfo
 
@@ -281,11 +280,9 @@ def test_a_place_that_was_mended_is_used_at_once(start_worker: StartWorker, tmp_
     until(lambda: done(worker, "cached_get", **KEY)["source"] == "sqlite", "the cache works")
 
 
-@pytest.mark.parametrize("url", [UNREACHABLE, None], ids=["unreachable", "not configured"])
-def test_errors_are_never_cached(start_worker: StartWorker, url: str | None) -> None:
+def test_errors_are_never_cached(start_worker: StartWorker) -> None:
     """A failure to read leaves nothing in the cache: the next process with PostgreSQL gives the row."""
-    code, _ = refused(start_worker({"DATABASE_URL": url}), "cached_get", **KEY)
-    assert code == ("PG_READ_ERROR" if url else "DB_NOT_CONFIGURED")
+    assert refused(start_worker({"DATABASE_URL": UNREACHABLE}), "cached_get", **KEY)[0] == "PG_READ_ERROR"
     worker = start_worker()
     assert done(worker, "cached_get", **KEY)["source"] == "none"
     done(worker, "save", **KEY, state_data={})

@@ -59,7 +59,8 @@ class Session:
 
     def ask(self, action: str, arguments: Mapping[str, Any], **options: Any) -> dict[str, Any]:
         """The envelope of an action, the same as text and as structured content, and true to its schema."""
-        return json.loads(self.ask_text(action, arguments, **options))
+        envelope: dict[str, Any] = json.loads(self.ask_text(action, arguments, **options))
+        return envelope
 
     def ask_text(self, action: str, arguments: Mapping[str, Any], **options: Any) -> str:
         """The same as the text that came."""

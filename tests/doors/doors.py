@@ -1,4 +1,4 @@
-"""The doors, each reduced to one question: what does it answer to this action with these fields?"""
+"""The doors, each reduced to one question: what it answers to this action with these fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Door(Protocol):
     """An open door."""
 
-    def __call__(self, action: str, fields: Mapping[str, Any]) -> Envelope:
+    def __call__(self, action: str, fields: Mapping[str, Any], /) -> Envelope:
         """The envelope that comes back, or what a door without envelopes tells of it: `data` and `code`."""
 
 

@@ -14,7 +14,7 @@ from tests.doors.conftest import spot
 from tests.doors.doors import DOORS, comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from tests.doors.doors import Door, Envelope
     from tests.support.database import Connection
@@ -90,23 +90,23 @@ TABLE = (
     Row("a no to nothing", "reject", {"workflow_id": "wf", "step_id": "none", "token": "x"}, "APPROVAL_NOT_FOUND"),
     Row("the state of things", "healthcheck", {}),
 )
+OF_EACH: dict[str, dict[str, Any]] = {
+    "save": {**KEY, "state_data": {}},
+    "get": KEY,
+    "list": {"workflow_id": "wf"},
+    "workflows": {},
+    "cached_get": KEY,
+    "rebuild": {},
+    "verify": {},
+    "delete": KEY,
+    "prune": {"older_than_sec": 1},
+    "request_approval": ASKED,
+    "approve": {**KEY, "token": "x"},
+    "reject": {**KEY, "token": "x"},
+    "pending": {},
+}
 WITHOUT_POSTGRESQL = tuple(
-    Row(f"{action} without PostgreSQL", action, fields, "DB_NOT_CONFIGURED")
-    for action, fields in {
-        "save": {**KEY, "state_data": {}},
-        "get": KEY,
-        "list": {"workflow_id": "wf"},
-        "workflows": {},
-        "cached_get": KEY,
-        "rebuild": {},
-        "verify": {},
-        "delete": KEY,
-        "prune": {"older_than_sec": 1},
-        "request_approval": ASKED,
-        "approve": {**KEY, "token": "x"},
-        "reject": {**KEY, "token": "x"},
-        "pending": {},
-    }.items()
+    Row(f"{action} without PostgreSQL", action, fields, "DB_NOT_CONFIGURED") for action, fields in OF_EACH.items()
 )
 
 
@@ -128,7 +128,7 @@ def replayed(door: Door, rows: tuple[Row, ...]) -> dict[str, Envelope]:
 @pytest.fixture(scope="module")
 def answers(
     admin: Connection, database_url: str, responses: Responses, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, dict[str, Envelope]]]:
+) -> dict[str, dict[str, Envelope]]:
     """What each door answered to each row, each door on a schema and a folder of its own."""
     found: dict[str, dict[str, Envelope]] = {}
     for name, opened in DOORS.items():
@@ -139,7 +139,7 @@ def answers(
             found[name] = replayed(door, TABLE)
         with opened({"DATABASE_URL": None, "CHECKPOINT_DATA_DIR": str(folder / "offline")}, responses, folder) as door:
             found[name] |= replayed(door, WITHOUT_POSTGRESQL)
-    yield found
+    return found
 
 
 @pytest.mark.parametrize("row", TABLE + WITHOUT_POSTGRESQL, ids=lambda row: row.name)

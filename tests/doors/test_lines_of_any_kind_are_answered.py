@@ -61,8 +61,7 @@ def test_a_state_keeps_its_text(start_peer: StartPeer) -> None:
     """Digits, escapes, order and repetitions come back as they were sent, as text and as structured content."""
     peer = start_peer()
     peer.begin()
-    arguments = '{"workflow_id":"w","step_id":"s","state_data":%s}' % STATE
-    peer.send(CALL % arguments.encode())
+    peer.send(CALL % (b'{"workflow_id":"w","step_id":"s","state_data":%s}' % STATE.encode()))
     assert not peer.read()["result"]["isError"]
     peer.send(lines(call(2, "get_cached_state", {"workflow_id": "w", "step_id": "s"})))
     peer.end_input()
@@ -82,7 +81,8 @@ def test_every_call_before_the_end_of_input_is_answered(
         for n in range(50)
     ]
     requests = tmp_path / "requests.jsonl"
-    requests.write_bytes(lines(*([] if enveloped else [INITIALIZE, INITIALIZED]), *calls))
+    handshake = b"" if enveloped else lines(INITIALIZE, INITIALIZED)
+    requests.write_bytes(handshake + lines(*calls))
     with requests.open("rb") as stdin:
         peer = start_peer(here.settings, stdin=stdin)
         answers = [answer for answer in peer.read_all() if answer["id"] != "hello"]

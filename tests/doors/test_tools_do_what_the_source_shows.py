@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from tests.doors.client import noted
+from tests.doors.client import Progress, noted
 from tests.support.golden import Conversation, conversations, delete_cache, hold
 from tests.support.process import until
 
@@ -89,11 +90,15 @@ def test_rebuild_and_verify_tell_how_far_they_are(era: Era, workflow: str) -> No
         notes, note = noted()
         answer = era.session.ask(action, {"workflow_id": workflow, "tenant_id": workflow}, progress_callback=note)
         assert answer["success"]
-        until(lambda notes=notes: notes and notes[-1] == (2500.0, 2500.0), "the last notification came")
+        until(partial(_ended, notes), "the last notification came")
         done = [each[0] for each in notes]
         assert done == sorted(set(done))
         assert set(done) <= {1000.0, 2000.0, 2500.0}
         assert all(total is None for _, total in notes[:-1])
+
+
+def _ended(notes: list[Progress]) -> bool:
+    return notes[-1:] == [(2500.0, 2500.0)]
 
 
 def test_two_sides_of_a_size_that_fills_pipes(era: Era, key: dict[str, str]) -> None:

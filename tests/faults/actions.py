@@ -74,6 +74,7 @@ def serves(worker: Worker) -> None:
     saved = worker.request({"action": "save", "workflow_id": "afterwards", "step_id": STEP, "state_data": {"up": True}})
     assert saved["success"], saved
     got = worker.request({"action": "get", "workflow_id": "afterwards", "step_id": STEP})
+    assert got["success"], got
     assert got["data"]["state_data"] == {"up": True}
     assert got["data"]["revision"] == saved["data"]["revision"]
     health = worker.request({"action": "healthcheck"})["data"]["pg"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import StartWorker
-    from tests.support.own_server import OwnServer, OwnServers
+    from tests.support.own_server import OwnServers
     from tests.support.worker import Worker
 
 HOSTS = 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+
 from checkpoint import actions
-from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, STEP, WORKFLOW, ask, save, serves, works
+from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, STEP, WORKFLOW, save, serves, works
 from tests.support.process import until
 
 if TYPE_CHECKING:

@@ -85,6 +85,7 @@ class Campaign:
             self._target.exchange(lines, cuts)
         except Finding as finding:
             self._shrink(finding, lines)
+        self._mutator.told = self._target.told
 
     def _end(self, last: bytes) -> None:
         try:

@@ -31,16 +31,21 @@ PIECES = (
 )
 
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*|true|false|null', re.DOTALL)
+PLACEHOLDER = re.compile(rb'"<[a-z]+:[a-z_0-9]+>"')
 NAME = re.compile(rb"[ \t\r]*:")
 ACTION = (b'"action":', b'"action": ')
 MOST_TOKENS = 3000
 
 
 class Mutator:
-    """Makes lines out of others. Everything follows from `random`."""
+    """Makes lines out of others. Everything follows from `random`, and from what is told to it.
+
+    `told` are the latest tokens and cursors of answers; they take the place of the placeholders of golden lines.
+    """
 
     def __init__(self, corpus: Sequence[bytes], random: Random) -> None:
         self._corpus: list[bytes] = []
+        self.told: list[bytes] = []
         self._tokens: list[bytes] = [b"{}", b"[]", b"[[]]", b'{"a":{}}', b"-0.0", b"1e400", b'"\\u0000"']
         self._random = random
         self._ways: tuple[Callable[[bytearray, int], None], ...] = (
@@ -64,7 +69,7 @@ class Mutator:
 
     def line(self) -> bytes:
         """A line of the corpus, mostly with other values in it or with some damage; it may have become several."""
-        line = bytearray(self._random.choice(self._corpus))
+        line = bytearray(PLACEHOLDER.sub(self._filled, self._random.choice(self._corpus)))
         if self._random.random() < 0.7:
             for _ in range(self._random.choice((0, 1, 1, 2, 4))):
                 self._exchange(line)
@@ -82,6 +87,9 @@ class Mutator:
         if self._random.random() < 0.3:
             line[self._random.randrange(len(line))] = self._random.randrange(256)
         return bytes(line)
+
+    def _filled(self, placeholder: re.Match[bytes]) -> bytes:
+        return self._random.choice(self.told) if self.told else placeholder[0]
 
     def _keep(self, kept: list[bytes], new: bytes, most: int) -> None:
         if len(kept) < most:

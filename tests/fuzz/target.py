@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 LIMIT = 1_000_000
 DATA = "data"
 PATIENCE = 60.0
+# What only an answer tells, and a later request has to give back.
+TOLD = ("approval_token", "next_cursor")
+KEPT = 8
 BETWEEN_PIECES = 0.0005
 
 
@@ -37,6 +41,7 @@ class _Judge(Responses):
         super().__init__(reached)
         self.verdicts: deque[tuple[bytes, Verdict]] = deque()
         self.codes: Counter[str] = Counter()
+        self.told: deque[bytes] = deque(maxlen=KEPT)
 
     def check(self, line: bytes, action: str | None) -> dict[str, Any]:  # noqa: ARG002 - see the docstring
         """`action` is not looked at: it was found out by another reader of JSON."""
@@ -51,6 +56,9 @@ class _Judge(Responses):
         breach = expected.breach(answer["code"])
         if breach is not None:
             raise Finding(breach, f"{asked[:500]!r} was answered with {line[:500]!r}")
+        for name in TOLD:
+            if answer["data"] is not None and answer["data"].get(name):
+                self.told.append(json.dumps(answer["data"][name]).encode())
         return answer
 
 
@@ -74,6 +82,11 @@ class Target:
     def codes(self) -> Counter[str]:
         """How often each code came, and success."""
         return self._judge.codes
+
+    @property
+    def told(self) -> list[bytes]:
+        """The latest tokens and cursors that were answered, as JSON."""
+        return list(self._judge.told)
 
     def exchange(self, lines: Sequence[bytes], cuts: Sequence[int] = ()) -> None:
         """Sends the lines, cut into pieces at the offsets `cuts`, and reads what they owe. Raises Finding.

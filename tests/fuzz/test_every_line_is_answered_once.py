@@ -69,3 +69,10 @@ def test_a_seed_gives_the_same_lines_again() -> None:
     first, second = (Mutator(golden_lines(), Random(7)) for _ in range(2))
     assert [first.line() for _ in range(200)] == [second.line() for _ in range(200)]
     assert len(first.long_line(5000)) == 5000
+
+
+def test_what_an_answer_told_is_given_back() -> None:
+    """Tokens and cursors of answers take the place of the placeholders of golden lines."""
+    mutator = Mutator([b'{"action":"pending","cursor":"<string:page2>"}'], Random(7))
+    mutator.told = [b'"told before"']
+    assert b'{"action":"pending","cursor":"told before"}' in {mutator.line() for _ in range(50)}

@@ -54,7 +54,7 @@ def test_any_state_comes_back_as_it_was_sent(place: Place, text: str) -> None:
     hold(place, text)
 
 
-@settings(SETTINGS, max_examples=8, phases=[Phase.explicit, Phase.generate])
+@settings(SETTINGS, max_examples=5, phases=[Phase.explicit, Phase.generate])
 @given(text=LARGE_STATES)
 def test_states_of_megabytes_come_back_as_they_were_sent(place: Place, text: str) -> None:
     """The same for states of megabytes."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def done(worker: Worker, action: str, **fields: object) -> dict[str, Any]:
     """The data of an answer that has to be a success."""
     answer = worker.request({"action": action, **fields})
-    assert answer["success"], answer
+    assert answer["success"], f"{answer}; stderr: {worker.stderr[-3000:]}"
     data: dict[str, Any] = answer["data"]
     return data
 

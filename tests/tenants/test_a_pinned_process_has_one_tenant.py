@@ -91,7 +91,7 @@ class TestWhatIsReachedWithoutNamingAnother:
         tenants.unchanged()
 
     def test_lists_hold_its_own(self, named: dict[str, str], pinned: Worker, tenants: Tenants) -> None:
-        """list and workflows hold and count the rows of b alone, on every page."""
+        """List and workflows hold and count the rows of b alone, on every page."""
         listed = done(pinned, "list", workflow_id=SHARED, **named)
         assert [row["tenant_id"] for row in listed["checkpoints"]] == ["b"]
         assert listed["count"] == 1
@@ -130,7 +130,7 @@ class TestWhatIsReachedWithoutNamingAnother:
         tenants.unchanged()
 
     def test_verify_compares_its_own(self, named: dict[str, str], pinned: Worker, tenants: Tenants) -> None:
-        """verify counts b's alone on both sides; neither the answer nor the report names anything of a's."""
+        """Verify counts b's alone on both sides; neither the answer nor the report names anything of a's."""
         for scope, count in (({}, 2), ({"workflow_id": SHARED}, 1), (ALL_OF_A, 0), ({"workflow_id": ""}, 2)):
             data = done(pinned, "verify", **scope, **named)
             assert (data["consistent"], data["pg_count"], data["sqlite_count"]) == (True, count, count)
@@ -171,7 +171,7 @@ def test_an_empty_tenant_is_its_own_where_that_means_absent(pinned: Worker, tena
 
 
 def test_health_counts_its_own_entries(pinned: Worker, tenants: Tenants) -> None:
-    """healthcheck tells how many entries b has in the cache, not how many there are."""
+    """Healthcheck tells how many entries b has in the cache, not how many there are."""
     health = done(pinned, "healthcheck")["sqlite"]
     assert health["entries"] == len(OF_B)
     assert done(tenants.everybody, "healthcheck")["sqlite"]["entries"] > len(OF_B)
