@@ -6,8 +6,8 @@ it sets must be quick, must not raise, and is called on the thread that serves t
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -39,17 +39,25 @@ def watched(rows: Iterator[Row], action: str, progress: Progress) -> Iterator[Ro
     progress(action, done, done)
 
 
-def on_terminal() -> Progress | None:
-    """Lines on stderr, one a second at most, where stderr is a terminal; None where nobody looks at it."""
-    if not os.isatty(STDERR):
+def on_terminal(descriptor: int = STDERR) -> Progress | None:
+    """Lines on a terminal, none in the first second and one a second after it; None where nobody looks.
+
+    A terminal that takes nothing at the moment gets nothing, so that no answer waits for it.
+    """
+    try:  # opened anew, since what is set on a descriptor holds for all who share it
+        terminal = os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
         return None
-    last = time.monotonic()
+    last = 0.0
 
     def write(action: str, done: int, total: int | None) -> None:
         nonlocal last
         now = time.monotonic()
-        if total is None and now - last >= EVERY_SECONDS and select.select([], [STDERR], [], 0)[1]:
+        if done <= EVERY_ROWS:
             last = now
-            os.write(STDERR, f"{action}: {done} rows so far\n".encode())
+        elif total is None and now - last >= EVERY_SECONDS:
+            last = now
+            with contextlib.suppress(OSError):
+                os.write(terminal, f"{action}: {done} rows so far\n".encode())
 
     return write

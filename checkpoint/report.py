@@ -1,4 +1,4 @@
-"""The report of a verification: JSON with every difference, written whole or not at all (contract, section 3)."""
+"""The report of a verification: JSON with every difference, and a page about it, each whole or absent (contract 3)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import contextlib
 import os
 import secrets
 import time
+from collections import Counter
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from checkpoint import report_page
 from checkpoint.comparison import KINDS
 from checkpoint.folder import make_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from checkpoint.comparison import Difference
 
@@ -31,6 +33,7 @@ class Report:
     def __init__(self) -> None:
         self.counts = dict.fromkeys(KINDS, 0)
         self.listed: dict[str, list[dict[str, str]]] = {kind: [] for kind in KINDS}
+        self._reasons: Counter[str] = Counter()
         self._spools = {kind: SpooledTemporaryFile(SPOOL_BYTES) for kind in KINDS}  # noqa: SIM115 - they go with the report
 
     def add(self, difference: Difference) -> None:
@@ -39,28 +42,23 @@ class Report:
         item = difference.item()
         self._spools[kind].write((b",\n" if self.counts[kind] else b"") + msgspec.json.encode(item))
         self.counts[kind] += 1
+        if difference.reason is not None:
+            self._reasons[difference.reason] += 1
         if self.counts[kind] <= LISTED:
             self.listed[kind].append(item)
 
     def write(self, folder: str, summary: dict[str, Any]) -> str:
-        """Writes `summary` and all differences into `folder`; the absolute path. Raises OSError."""
+        """Writes `summary` and all differences into `folder`; the absolute path. Raises OSError.
+
+        Beside it, under the same name with `.html`, comes a page for people, unless there is no room for it.
+        """
         make_private(folder)
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        name = f"{_PREFIX}{stamp}-{time.time_ns() % 10**9:09d}-{secrets.token_hex(4)}.json"
-        path = os.path.join(folder, name)
-        temporary = f"{path}.tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o600)
-                file.writelines(self._pieces(summary))
-                file.flush()
-                os.fsync(descriptor)
-            os.rename(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        name = os.path.join(folder, f"{_PREFIX}{stamp}-{time.time_ns() % 10**9:09d}-{secrets.token_hex(4)}")
+        path = f"{name}.json"
+        _write_whole(path, self._pieces(summary))
+        with contextlib.suppress(OSError):  # the JSON is the report, and it is there
+            _write_whole(f"{name}.html", report_page.pieces(summary, self._reasons, self._items(), path))
         _sync_folder(folder)
         _keep_newest(folder)
         return path
@@ -75,6 +73,33 @@ class Report:
                 yield piece
         yield b"]}}\n"
 
+    def _items(self) -> dict[str, Iterator[bytes]]:
+        """The differences of each kind once more, one by one."""
+        return {kind: _lines(spool) for kind, spool in self._spools.items()}
+
+
+def _lines(spool: IO[bytes]) -> Iterator[bytes]:
+    spool.seek(0)
+    for line in spool:
+        yield line.rstrip(b",\n")
+
+
+def _write_whole(path: str, pieces: Iterable[bytes]) -> None:
+    """Writes a private file that is complete, or not there, at every moment. Raises OSError."""
+    temporary = f"{path}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
 
 def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -85,7 +110,14 @@ def _sync_folder(folder: str) -> None:
 
 
 def _keep_newest(folder: str) -> None:
-    reports = sorted(name for name in os.listdir(folder) if name.startswith(_PREFIX))
-    for name in reports[:-KEEP]:
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, name))
+    """A report and its page, which share a name, come and go together."""
+    names = [name for name in os.listdir(folder) if name.startswith(_PREFIX)]
+    kept = set(sorted({_report_of(name) for name in names})[-KEEP:])
+    for name in names:
+        if _report_of(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
+def _report_of(name: str) -> str:
+    return name.partition(".")[0]

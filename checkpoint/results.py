@@ -19,7 +19,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WithState(Result, frozen=True, kw_only=True):
-    """An answer that may hold a state."""
+    """What may hold a state."""
 
     state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(_NO_STATE))
 
@@ -54,35 +54,32 @@ class Saved(Result, frozen=True, kw_only=True):
     authority_source: Literal["pg"]
 
 
-class Got(WithState, frozen=True, kw_only=True):
-    """Of `get`: where `found` is False, only the ids asked for are set."""
+class Found(WithState, frozen=True, kw_only=True):
+    """What a read of one checkpoint found; where `found` is False, only the ids asked for are set."""
 
     workflow_id: str
     step_id: str
     tenant_id: str | None
     found: bool
-    authority_source: Literal["pg", "none"]
     id: int | None = None
     revision: int | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
 
-class CachedGot(WithState, frozen=True, kw_only=True):
+class Got(Found, frozen=True, kw_only=True):
+    """Of `get`."""
+
+    authority_source: Literal["pg", "none"]
+
+
+class CachedGot(Found, frozen=True, kw_only=True):
     """Of `cached_get`: a row without `id` and `revision` is one that PostgreSQL never confirmed."""
 
-    workflow_id: str
-    step_id: str
-    tenant_id: str | None
-    found: bool
     source: Literal["sqlite", "pg", "none"]
     authority_source: Literal["sqlite", "pg", "none"]
     backfilled: bool
     stale: bool
-    id: int | None = None
-    revision: int | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
     cached_at: datetime | None = None
 
 

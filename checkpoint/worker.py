@@ -88,6 +88,7 @@ class Worker:
         self._splitter = LineSplitter(runtime.settings.max_request_bytes)
         self._dispatcher = Dispatcher(runtime)
         self._encoder = envelope.Encoder(runtime.settings.timezone)
+        self._buffer = bytearray(PIPE_BYTES)  # kept: memory of that size is costly to get for every line
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -143,11 +144,11 @@ class Worker:
         if self._stopping or self._requests not in ready:
             return not self._stopping
         try:
-            chunk = os.read(self._requests, PIPE_BYTES)
+            size = os.readv(self._requests, [self._buffer])
         except OSError:
-            chunk = b""
-        if chunk:
-            self._splitter.feed(chunk)
+            size = 0
+        if size:
+            self._splitter.feed(bytes(memoryview(self._buffer)[:size]))
         else:
             self._splitter.end()
             os.close(self._requests)

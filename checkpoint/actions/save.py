@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """Stores a state and answers id, times, revision and whether the cache has it already."""
-    runtime.cache.look()
     asked_at = clock.now_ms()
     state = _state(arguments)
     expected = arguments.get("expected_revision")
@@ -48,7 +47,6 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> list[dict[
 def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
     if len(group) <= 1:
         return [_alone(runtime, arguments) for arguments in group]
-    runtime.cache.look()
     asked_at = clock.now_ms()
     states = [_state(arguments) for arguments in group]
     try:

@@ -46,7 +46,6 @@ class Desk:
 
     def keep(self, tenant_id: str | None, workflow_id: str, step_id: str, work: Callable[[], Outcome]) -> Outcome:
         """What `work` left under the key and whether it changed it, with the cache told of it."""
-        self._runtime.cache.look()
         asked_at = clock.now_ms()
         try:
             row, changed = work()
@@ -118,9 +117,10 @@ class Desk:
         except OSError as error:
             self._unusable(approval, error)
         if found is Found.NOTHING:
+            host = row.published_on or "(not recorded)"
             raise CheckpointError(
                 "OUTPUT_MISSING",
-                f"{self.folder.path(approval.output)} is gone; it was published on the host {row.published_on}. "
+                f"{self.folder.path(approval.output)} is gone; it was published on the host {host}. "
                 "Put it back, or delete the record and ask again",
             )
         if found is not Found.THE_SAME:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 
@@ -30,6 +29,8 @@ def give_name(folder: int, temporary: bytes, name: bytes, content: bytes) -> Non
 
 def rename_without_replacing(folder: int, old: bytes, new: bytes) -> bool:
     """False where system or file system cannot. Raises FileExistsError where `new` is taken, and OSError."""
+    import ctypes
+
     library = ctypes.CDLL(None, use_errno=True)
     for function, flag in _EXCLUSIVE_RENAMES:
         rename = getattr(library, function, None)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from checkpoint import sqlfile
 from checkpoint.approval.row import ApprovalRow
 from checkpoint.authority.adaptation import StateText
 from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refusal_of_policies
@@ -30,15 +29,12 @@ Key = dict[str, str]
 
 
 class ApprovalStore:
-    """Statements of approvals through an executor. `age_limit` is how long one may wait before it refuses to act."""
+    """Statements of approvals through an executor."""
 
-    def __init__(self, executor: Executor, age_limit: str) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._session = executor.session
-        self._age_limit = age_limit
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "approvals.sql")
-        schema = self._session.schema
-        self._sql = {name: text.replace("{schema}", schema).encode() for name, text in sqlfile.load(path).items()}
+        self._sql = self._session.load("approvals.sql")
 
     def request(
         self,
@@ -152,7 +148,6 @@ class ApprovalStore:
             "content_sha256": change.content_sha256,
             "published_on": change.published_on,
             "write_id": write_id,
-            "age_limit": self._age_limit,
             "sent_us": self._session.clock.earliest(),
             "table": f"{self._session.schema}.workflow_checkpoints",
         }

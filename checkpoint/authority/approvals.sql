@@ -29,7 +29,7 @@ INSERT INTO {schema}.workflow_checkpoints
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, 'approval', %(state_data)s, %(write_id)s::uuid, now.at, now.at,
        'epoch'::timestamptz + %(awaiting_us)s::bigint * interval '1 microsecond', %(content_sha256)s
 FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
-WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
           (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
@@ -45,7 +45,7 @@ SET state_data     = %(state_data)s,
     write_id       = %(write_id)s::uuid,
     updated_at     = greatest(pg_catalog.clock_timestamp(), updated_at + interval '1 microsecond')
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND id = %(id)s AND revision = %(revision)s
-  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
           (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
 

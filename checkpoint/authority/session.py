@@ -75,12 +75,19 @@ class Session:
         self._outdated = False
         self.clock = ServerClock()
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql")
-        table = _literal(f"{self.schema}.workflow_checkpoints")
-        self._statements = {
-            name: text.replace("{schema}", self.schema).replace("{table}", table).encode()
-            for name, text in sqlfile.load(path).items()
+        self._statements = self.load("statements.sql")
+
+    def load(self, name: str) -> dict[str, bytes]:
+        """The statements of a file of this package, the settings filled in: {schema}, {table}, {age_limit}."""
+        fillings = {
+            "{schema}": self.schema,
+            "{table}": _literal(f"{self.schema}.workflow_checkpoints"),
+            "{age_limit}": f"interval '{self._settings.statement_timeout + 1:.3f} seconds'",
         }
+        statements = sqlfile.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), name))
+        for mark, filling in fillings.items():
+            statements = {name: text.replace(mark, filling) for name, text in statements.items()}
+        return {name: text.encode() for name, text in statements.items()}
 
     def statement(self, name: str) -> bytes:
         """The text of a statement of `statements.sql`, its schema filled in."""

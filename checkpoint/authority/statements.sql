@@ -26,13 +26,13 @@ SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false);
 
 -- name: save
 -- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
--- is too old, or, fenced, where the row was saved after the statement was sent: a connection that was given up must not
+-- is too old, or where the row was saved after the statement was sent: a connection that was given up must not
 -- overwrite what was acknowledged since. The caller, if there still is one, sends it again.
 INSERT INTO {schema}.workflow_checkpoints AS c
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
 FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
-WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 ON CONFLICT (workflow_id, step_id) DO UPDATE
 SET state_data = EXCLUDED.state_data,
     revision   = c.revision + 1,
@@ -40,8 +40,8 @@ SET state_data = EXCLUDED.state_data,
     updated_at = greatest(pg_catalog.clock_timestamp(), c.updated_at + interval '1 microsecond')
 WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
-  AND (NOT %(fenced)s OR c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
           {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
@@ -68,7 +68,7 @@ WITH given AS (
     WHERE c.tenant_id = EXCLUDED.tenant_id
       AND c.kind = 'checkpoint'
       AND c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
-      AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+      AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
     RETURNING workflow_id, step_id, id, created_at, updated_at, revision
 )
 SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
@@ -90,7 +90,7 @@ INSERT INTO {schema}.workflow_checkpoints
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
 FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
-WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
           {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
@@ -104,7 +104,7 @@ SET state_data = %(state_data)s,
     updated_at = greatest(pg_catalog.clock_timestamp(), updated_at + interval '1 microsecond')
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
-  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
           {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
@@ -223,16 +223,16 @@ WHERE %(tenant_id)s::text IS NULL OR c.tenant_id = %(tenant_id)s;
 -- Removes one row of the tenant, fenced like a save; tells which life of the key ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND tenant_id = %(tenant_id)s
-  AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: delete_workflow
 -- Removes the tenant's rows of one workflow, fenced like a save; tells which lives ended.
 DELETE FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s AND tenant_id = %(tenant_id)s
-  AND (NOT %(fenced)s OR updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond')
-  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + %(age_limit)s::interval
+  AND updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
+  AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING workflow_id, step_id, tenant_id, id, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: prune

@@ -48,15 +48,14 @@ class Authority:
     def __init__(self, settings: Settings, on_store: Callable[[str], None], log: Callable[..., None]) -> None:
         self._executor = Executor(settings, on_store, log)
         self._session = self._executor.session
-        self._age_limit = f"{settings.statement_timeout + 1:.3f} seconds"
-        self.upsert = Upsert(self._executor, self._age_limit)
+        self.upsert = Upsert(self._executor)
 
     @cached_property
     def approvals(self) -> ApprovalStore:
         """What is asked of PostgreSQL about approvals."""
         from checkpoint.authority.approvals import ApprovalStore
 
-        return ApprovalStore(self._executor, self._age_limit)
+        return ApprovalStore(self._executor)
 
     def get(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Record | None:
         """The record under a key, if it is of the tenant named. Raises PG_READ_ERROR."""
@@ -192,8 +191,6 @@ class Authority:
             "workflow_id": workflow_id,
             "step_id": step_id,
             "tenant_id": tenant_id,
-            "age_limit": self._age_limit,
-            "fenced": True,
             "sent_us": 0,
         }
 
@@ -201,7 +198,7 @@ class Authority:
             parameters["sent_us"] = self._session.clock.earliest()
             rows = self._all(cursor, name, parameters)
             if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
-                rows += self._all(cursor, name, parameters | {"fenced": False})
+                rows += self._all(cursor, name, parameters | {"sent_us": LAST_MICROS})
             return rows
 
         return [Life(*row) for row in self._executor.write("PG_WRITE_ERROR", work, settle=None)]

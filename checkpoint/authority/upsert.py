@@ -41,12 +41,11 @@ class _Standing(msgspec.Struct, frozen=True):
 
 
 class Upsert:
-    """Saves through an executor. `age_limit` is how long a statement may wait before it refuses to act."""
+    """Saves through an executor."""
 
-    def __init__(self, executor: Executor, age_limit: str) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._session = executor.session
-        self._age_limit = age_limit
 
     def save(self, state: State, expected_revision: int | None) -> Record:
         """The record as it stands after the write.
@@ -62,14 +61,14 @@ class Upsert:
             "state_data": StateText(state.state_data),
             "write_id": write_id,
             "expected_revision": expected_revision,
-            "age_limit": self._age_limit,
-            "fenced": True,
             "sent_us": 0,
         }
         uncertain = False
 
         def work(cursor: Cursor[Any]) -> Record:
+            ahead_us = 0  # of a row that was saved later than the clock tells: it counts as the time sent
             for _ in range(REFUSED_TRIES):
+                parameters["sent_us"] = max(self._session.clock.earliest(), ahead_us)
                 row = self._one_of_tenant(cursor, name, parameters)
                 if row is not None:
                     return self._record(state, row)
@@ -77,7 +76,7 @@ class Upsert:
                 if standing is not None and standing.is_of(write_id):  # an earlier attempt of this very write
                     return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
-                parameters["fenced"] = standing is None or not standing.ahead
+                ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
             if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
             raise CheckpointError(
@@ -110,7 +109,6 @@ class Upsert:
             "tenant_ids": TextArray([state.tenant_id.encode() for state in states]),
             "states": JsonArray([state.state_data for state in states]),
             "write_id": write_id,
-            "age_limit": self._age_limit,
         }
 
         def records(rows: list[tuple[Any, ...]]) -> list[Record | None]:
@@ -136,7 +134,6 @@ class Upsert:
 
     def _one_of_tenant(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         """The same for a save, with what the policies of row-level security refuse told apart from missing grants."""
-        parameters["sent_us"] = self._session.clock.earliest()
         try:
             return self._one(cursor, name, parameters)
         except psycopg.errors.InsufficientPrivilege:

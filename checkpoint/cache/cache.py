@@ -44,6 +44,7 @@ class Cache:
         self._source = source
         self._store_id: str | None = None
         self._trusted_since = 0
+        self._asked_at: int | None = None
         files = CacheFiles(settings.cache_path)
 
         def connect(busy_ms: int) -> CacheConnection:
@@ -73,10 +74,6 @@ class Cache:
         """What decides which entries are served; it changes when a contact with PostgreSQL or a loss tells more."""
         return self._store_id, self._trusted_since
 
-    def look(self) -> None:
-        """Notices a loss of the file now, before PostgreSQL is asked: what it answers then is newer than the loss."""
-        self._store.connection.look()
-
     def find(self, workflow_id: str, step_id: str, tenant_id: str | None) -> Found | None:
         """What is known of a key for this tenant, or for a request that names none."""
         queued = self._writer.pending((workflow_id, step_id))
@@ -102,7 +99,11 @@ class Cache:
 
     def put(self, records: Iterable[Record], asked_at: int) -> bool:
         """Takes over what PostgreSQL was asked at `asked_at` (ms). True when it is in the file within the budget."""
-        return self._writer.put([self._entry(record, asked_at) for record in records])
+        self._asked_at = asked_at
+        try:
+            return self._writer.put([self._entry(record, asked_at) for record in records])
+        finally:
+            self._asked_at = None
 
     def end(self, lives: Sequence[Life]) -> bool:
         """Takes over that rows were deleted; older states of these lives do not come back."""
@@ -113,18 +114,20 @@ class Cache:
 
         A write that does not succeed within the budget does not happen later.
         """
-        self.look()
         entry = self._entry(record, clock.now_ms())
         queued = self._writer.pending(entry.key)
         if queued is not None:
             if queued.tenant_id != record.tenant_id and queued.state_data is not None:
                 raise OtherTenantsEntry
             return False, entry.cached_at
+        self._asked_at = entry.cached_at
         try:
             if not self._store.put_lossy(entry, self._wait_ms):
                 raise OtherTenantsEntry
         except CacheError:
             return False, entry.cached_at
+        finally:
+            self._asked_at = None
         return True, entry.cached_at
 
     def drop_left_over(self, workflow_id: str, step_id: str, tenant_id: str | None) -> None:
@@ -245,8 +248,13 @@ class Cache:
         return self._same_authority(entry, self._store_id)
 
     def _distrust(self) -> None:
-        """From now on only what PostgreSQL answers after this moment is served, not even where stale is good enough."""
-        self._trusted_since = clock.now_ms()
+        """From now on only what PostgreSQL is asked after this moment is served, not even where stale is good enough.
+
+        While an answer is put into the cache, the moment is that of its question: whatever was asked later knows of all
+        that this process had been told before.
+        """
+        moment = clock.now_ms() if self._asked_at is None else self._asked_at
+        self._trusted_since = max(self._trusted_since, moment)
 
 
 class OtherTenantsEntry(Exception):

@@ -54,11 +54,6 @@ class CacheConnection:
                 self.close()
             raise CacheError(f"the cache file cannot be used ({error})") from error
 
-    def look(self) -> None:
-        """Opens the file, or notices that it was replaced, without doing anything with it."""
-        with contextlib.suppress(CacheError):
-            self.run(lambda _: None)
-
     def change(self, work: Callable[[sqlite3.Connection], T], busy_ms: int | None = None) -> T:
         """The same inside one transaction that holds the write lock; `busy_ms` bounds the wait for that lock."""
 
@@ -96,8 +91,7 @@ class CacheConnection:
         """Closes the connection; the next use opens it again."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(OSError):
-                self._files.mend_shm()
+            self._files.before_closing(self._identity)
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
@@ -113,16 +107,15 @@ class CacheConnection:
             connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def _open(self) -> sqlite3.Connection:
-        self._files.mend_shm()
         replaced = False
         if self._connection is not None:
-            if self._identity == self._files.identity():
+            if self._files.are_still(self._identity):
                 return self._connection
             replaced = True
             self.close()
         connection = self._connect_to_sound_file()
         before, self._identity = self._identity, self._files.identity()
-        self._files.mend_shm()
+        self._files.opened()
         # -wal and -shm alone may have gone with the last connection, and an inode may be used again.
         if replaced or (before and (before[0], self._made) != (self._identity[0], self._files.made)):
             self._files.writes_seen = 0

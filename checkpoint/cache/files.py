@@ -27,6 +27,7 @@ VERSION = 1
 KEEP_ASIDE = 3
 LOCK_SECONDS = 0.05
 PRIVATE = 0o600
+WAL_LOOK_SECONDS = 0.05
 _SUFFIXES = ("", "-wal", "-shm")
 _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
@@ -41,26 +42,45 @@ class CacheFiles:
         self.path = path
         self.made = 0
         self.writes_seen = 0
-        self._shm: tuple[Inode, int] | None = None
+        self._shm_path = path + "-shm"
+        self._shm_size = 0
+        self._look_at_wal_at = 0.0
 
     def identity(self) -> Identity:
         """Which files stand there now."""
         return tuple(inode(self.path + suffix) for suffix in _SUFFIXES)
 
-    def mend_shm(self) -> None:
-        """Gives a `-shm` that was cut back its length: SQLite has it mapped, and what is missing would end the process.
+    def are_still(self, identity: Identity) -> bool:
+        """Whether the files of a connection are still in their places; of the `-wal` alone it is noticed a moment later.
 
-        The part that comes back is empty, which makes SQLite read the index again from the `-wal`.
+        A `-shm` that was cut back gets its length again: SQLite has it mapped, and what is missing would end the
+        process. The part that comes back is empty, which makes SQLite read the index again from the `-wal`.
         """
         try:
-            status = os.stat(self.path + "-shm")
+            main, shm = os.stat(self.path), os.stat(self._shm_path)
         except OSError:
-            return  # unlinked, the mapping stays whole
-        identity = status.st_dev, status.st_ino
-        if self._shm is not None and self._shm[0] == identity and status.st_size < self._shm[1]:
-            os.truncate(self.path + "-shm", self._shm[1])
-        elif self._shm != (identity, status.st_size):
-            self._shm = identity, status.st_size
+            return False
+        if identity[0] != (main.st_dev, main.st_ino) or identity[2] != (shm.st_dev, shm.st_ino):
+            return False
+        if shm.st_size < self._shm_size:
+            os.truncate(self._shm_path, self._shm_size)
+        self._shm_size = max(self._shm_size, shm.st_size)
+        now = time.monotonic()
+        if now < self._look_at_wal_at:
+            return True
+        self._look_at_wal_at = now + WAL_LOOK_SECONDS
+        return identity[1] == inode(self.path + "-wal")
+
+    def opened(self) -> None:
+        """Takes note that a connection was made: the length of its `-shm` counts from now on."""
+        with contextlib.suppress(OSError):
+            self._shm_size = os.stat(self._shm_path).st_size
+
+    def before_closing(self, identity: Identity) -> None:
+        """Makes sure that closing the connection finds the `-shm` whole; where another one stands, its own is."""
+        with contextlib.suppress(OSError):
+            if identity and identity[2] == inode(self._shm_path) and os.stat(self._shm_path).st_size < self._shm_size:
+                os.truncate(self._shm_path, self._shm_size)
 
     def make_if_missing(self) -> None:
         """Makes the file, complete, unless there is one; what is left over of an earlier one goes."""

@@ -43,7 +43,6 @@ async def _serve(runtime: Runtime, requests: int, answers: int) -> None:
         if stopping:
             os._exit(0)
         stopping = True
-        calls.stop()
         stdio.stop()
         loop.call_later(GIVE_UP_SECONDS, give_up)
 
@@ -53,6 +52,7 @@ async def _serve(runtime: Runtime, requests: int, answers: int) -> None:
         loop.call_later(LOOK_AGAIN_SECONDS, give_up)
 
     def wake(_number: int, _frame: object) -> None:
+        calls.stop()
         try:
             loop.call_soon_threadsafe(on_signal)
         except RuntimeError:  # the loop has ended, and so has everything that could be finished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,25 +19,33 @@ if TYPE_CHECKING:
 
 KILLED_RUNNER = Path(__file__).with_name("killed_runner.py")
 KILLED = -9
+STARTED_AHEAD = 3
 REPORT = "A report of several lines.\n" * 100
 STEPS = {"begin", "statement", "mkdir", "open", "write", "fsync", "link", "unlink", "commit", "cache"}
 
 
 class Victim:
-    """An approval, and a runner that is killed at a point of approving it."""
+    """A runner that will be killed at a point of an `approve`, and the approval of which it is."""
 
     def __init__(self, start_worker: StartWorker, healer: Worker, artifacts: Path, kill_at: str, **env: str) -> None:
         self.step = f"killed-at-{kill_at}"
         self.file = artifacts / self.step / "report.md"
+        self.token = ""
+        self.killed = False
+        self.before: str | None = None
         self._healer = healer
-        asked = ask(healer, self.step, report=REPORT, output=f"{self.step}/report.md")
+        self._runner = start_worker({"KILL_AT": kill_at, **env}, argv=(sys.executable, str(KILLED_RUNNER)))
+
+    def strike(self) -> Victim:
+        """Has it approve; it does not come back, or has passed all its points."""
+        asked = ask(self._healer, self.step, report=REPORT, output=f"{self.step}/report.md")
         self.token = asked["approval_token"]
-        command = (sys.executable, str(KILLED_RUNNER))
-        victim = start_worker({"KILL_AT": kill_at, **env}, argv=command)
-        victim.send(decide("approve", self.step, self.token))
-        victim.close_input()
-        self.killed = victim.wait() == KILLED
-        self.before = victim.stderr.rpartition("killed before ")[2].strip() if self.killed else None
+        self._runner.send(decide("approve", self.step, self.token))
+        self._runner.close_input()
+        self.killed = self._runner.wait() == KILLED
+        if self.killed:
+            self.before = self._runner.stderr.rpartition("killed before ")[2].strip()
+        return self
 
     def holds(self) -> None:
         """What must be true at every moment: no part of a file under its name, and nothing completed without it."""
@@ -63,22 +72,24 @@ def healer(worker: Worker) -> Worker:
 def test_every_step_heals(start_worker: StartWorker, healer: Worker, artifacts: Path) -> None:
     """Before each call that matters, and in the middle of each write, until the victim survives all of them."""
     seen = set()
-    for number in itertools.count(1):
-        victim = Victim(start_worker, healer, artifacts, str(number))
+    numbers = itertools.count(1)
+    ready = deque(Victim(start_worker, healer, artifacts, str(next(numbers))) for _ in range(STARTED_AHEAD))
+    while ready:
+        ready.append(Victim(start_worker, healer, artifacts, str(next(numbers))))
+        victim = ready.popleft().strike()
         victim.holds()
         victim.heals()
         if not victim.killed:
             break
         seen.add(victim.before)
     assert seen >= STEPS
-    assert number > 20
 
 
 def test_a_published_file_whose_record_was_not_written_is_a_yes(
     start_worker: StartWorker, healer: Worker, artifacts: Path
 ) -> None:
     """Killed between file and record: it still waits, the file stands, and a no is told that it comes too late."""
-    victim = Victim(start_worker, healer, artifacts, "commit:1")
+    victim = Victim(start_worker, healer, artifacts, "commit:1").strike()
     assert (victim.killed, victim.file.exists(), status(healer, victim.step)) == (True, True, "awaiting-approval")
     before = victim.file.stat()
     assert healer.request(decide("reject", victim.step, victim.token))["code"] == "ALREADY_DECIDED"
@@ -91,7 +102,7 @@ def test_a_file_system_without_links_does_as_well(
     kill_at: str, start_worker: StartWorker, healer: Worker, artifacts: Path
 ) -> None:
     """A rename that cannot replace takes the link's place, killed before it, killed after it, and not killed."""
-    victim = Victim(start_worker, healer, artifacts, kill_at, NO_LINKS="1")
+    victim = Victim(start_worker, healer, artifacts, kill_at, NO_LINKS="1").strike()
     assert victim.killed == (kill_at != "commit:9")
     victim.holds()
     victim.heals()
@@ -102,10 +113,10 @@ def test_without_links_and_such_renames_a_part_of_a_file_is_refused(
 ) -> None:
     """The file is made under its name; killed in the middle, its part is a conflict for a person, never completed."""
     env = {"NO_LINKS": "1", "NO_RENAMES": "1"}
-    whole = Victim(start_worker, healer, artifacts, "commit:9", **env)
+    whole = Victim(start_worker, healer, artifacts, "commit:9", **env).strike()
     whole.holds()
     whole.heals()
-    part = Victim(start_worker, healer, artifacts, "write:4", **env)
+    part = Victim(start_worker, healer, artifacts, "write:4", **env).strike()
     assert 0 < len(part.file.read_text(encoding="utf-8")) < len(REPORT)
     answer = approve(healer, part.step, part.token)
     assert (answer["code"], status(healer, part.step)) == ("OUTPUT_CONFLICT", "awaiting-approval")

@@ -20,6 +20,8 @@ from tests.support.cache_file import (
     query,
     replace,
     settled,
+    until_cached,
+    write_locked,
 )
 from tests.support.golden import delete_cache
 from tests.support.place import NO_HURRY
@@ -103,6 +105,28 @@ def test_damage_under_a_running_worker_is_never_an_error_and_never_a_wrong_value
         after = done(patient_worker, "verify")
         assert (after["consistent"], after["sqlite_count"]) == (True, len(STEPS)), name
     assert patient_worker.finish() == []
+
+
+def test_companions_lost_alone_are_harmless(worker: Worker, folder: Path) -> None:
+    """The -wal, the -shm or both deleted, cache.db still there: right values, and the worker uses what then stands there."""
+    for number, lost in enumerate([["-wal"], ["-shm"], ["-wal", "-shm"]] * 2):
+        for step in STEPS[:5]:
+            done(worker, "save", workflow_id="wf", step_id=step, state_data={"n": number, "of": step})
+        for suffix in lost:
+            (folder / (NAME + suffix)).unlink()
+        for step in STEPS[:5]:
+            for _ in range(2):
+                row = done(worker, "cached_get", workflow_id="wf", step_id=step)
+                assert row["state_data"] == {"n": number, "of": step}, lost
+        done(worker, "save", **KEY, state_data={"n": number})
+        until_cached(folder, **KEY, state={"n": number})
+        with write_locked(folder):
+            assert done(worker, "save", **KEY, state_data={"n": "late"})["cache_written"] is False, lost
+            assert done(worker, "cached_get", **KEY)["state_data"] == {"n": "late"}
+        until_cached(folder, **KEY, state={"n": "late"})
+    done(worker, "rebuild")
+    assert done(worker, "verify")["consistent"] is True
+    assert worker.finish() == []
 
 
 def test_damage_is_met_by_verify_and_healthcheck_too(patient_worker: Worker, folder: Path) -> None:

@@ -38,10 +38,11 @@ def verify(place: Place, key: dict[str, str]) -> Verify:
 
 
 def test_the_newest_50_stay(verify: Verify, reports: Path) -> None:
-    """Sixty verifies leave fifty reports: the last ones; every path was another one; no temporary file is left."""
+    """Sixty verifies leave fifty reports: the last ones; every path was another one; nothing else is left."""
     paths = [Path(verify()["report_path"]) for _ in range(60)]
     assert len(set(paths)) == 60
-    assert sorted(reports.iterdir()) == sorted(paths[-50:])
+    assert sorted(reports.glob("*.json")) == sorted(paths[-50:])
+    assert {path.stem for path in reports.iterdir()} == {path.stem for path in paths[-50:]}
     for path in paths[-50:]:
         assert json.loads(path.read_text(encoding="utf-8"))["consistent"] is True
 
@@ -49,13 +50,13 @@ def test_the_newest_50_stay(verify: Verify, reports: Path) -> None:
 def test_files_of_others_in_the_folder_stay(verify: Verify, reports: Path) -> None:
     """What somebody else put there is neither counted nor removed."""
     reports.mkdir(mode=0o700)
-    mine = [reports / "notes.txt", reports / "0-first.json", reports / "verify.md"]
+    mine = [reports / "notes.txt", reports / "0-first.json", reports / "verify.md", reports / "verify-1.txt"]
     for path in mine:
         path.write_text("mine", encoding="utf-8")
     for _ in range(55):
         verify()
     assert all(path.read_text(encoding="utf-8") == "mine" for path in mine)
-    assert len(list(reports.iterdir())) == 50 + len(mine)
+    assert len(list(reports.glob("verify-2*.json"))) == 50
 
 
 def test_a_file_in_the_place_of_the_folder(verify: Verify, reports: Path) -> None:

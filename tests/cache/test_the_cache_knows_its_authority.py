@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 from psycopg import sql as text
@@ -18,18 +18,26 @@ if TYPE_CHECKING:
 
     from tests.conftest import StartWorker
     from tests.support.database import Connection
-    from tests.support.gate import Gate
+    from tests.support.place import Place
     from tests.support.steered_clock import SteeredClock
+    from tests.support.worker import Worker
 
 KEY = {"workflow_id": "wf", "step_id": "s"}
 ALONE = {"workflow_id": "wf", "step_id": "only in the first"}
 
 
+class StartAt(Protocol):
+    """Starts a worker of a place, its cache included, that is led to another store."""
+
+    def __call__(self, place: Place) -> Worker:
+        """A started worker."""
+
+
 @pytest.fixture
-def other(admin: Connection, database_url: str) -> Iterator[dict[str, str]]:
-    """Settings that lead to another store of the same server."""
+def start_at(admin: Connection, database_url: str, start_offline_worker: StartWorker) -> Iterator[StartAt]:
+    """Leads workers to another database of the same server."""
     with fresh_database(admin, database_url) as url:
-        yield {"DATABASE_URL": url, "CHECKPOINT_CACHE_WAIT_MS": NO_HURRY}
+        yield lambda place: start_offline_worker({**place.settings, "DATABASE_URL": url})
 
 
 @pytest.fixture(params=["database", "schema"])
@@ -59,49 +67,47 @@ def test_two_stores_on_one_cache_never_mix(start_worker: StartWorker, other_of_e
         assert done(two, "cached_get", **ALONE, **action)["found"] is False
 
 
-def test_a_rebuild_makes_the_cache_that_of_its_store(start_worker: StartWorker, other: dict[str, str]) -> None:
+def test_a_rebuild_makes_the_cache_that_of_its_store(place: Place, key: dict[str, str], start_at: StartAt) -> None:
     """After a change of the store a rebuild leaves nothing of the former one, and verify is consistent."""
-    one = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
-    done(one, "save", **ALONE, state_data={"of": "one"})
-    done(one, "save", **KEY, state_data={"of": "one"})
-    one.finish()
-    two = start_worker(other)
-    done(two, "save", **KEY, state_data={"of": "two"})
+    for step in ("both", "only in the first"):
+        done(place.worker, "save", workflow_id=key["workflow_id"], step_id=step, state_data={"of": "one"})
+    two = start_at(place)
+    done(two, "save", workflow_id=key["workflow_id"], step_id="both", state_data={"of": "two"})
     done(two, "rebuild")
     after = done(two, "verify")
     assert (after["consistent"], after["pg_count"], after["sqlite_count"]) == (True, 1, 1)
-    assert done(two, "cached_get", **KEY)["state_data"] == {"of": "two"}
+    row = done(two, "cached_get", workflow_id=key["workflow_id"], step_id="both")
+    assert (row["source"], row["state_data"]) == ("sqlite", {"of": "two"})
 
 
-def test_another_stores_entry_does_not_stand_in_the_way(start_worker: StartWorker, other: dict[str, str]) -> None:
+def test_another_stores_entry_does_not_stand_in_the_way(place: Place, key: dict[str, str], start_at: StartAt) -> None:
     """An entry of another store is a miss for `cache` too: no TENANT_CONFLICT tells of it."""
-    one = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
-    done(one, "save", **KEY, tenant_id="tenant of one", state_data={})
-    one.finish()
-    two = start_worker(other)
-    done(two, "get", **KEY)
-    assert done(two, "cache", **KEY, state_data={"of": "two"})["written"] is True
-    assert done(two, "cached_get", **KEY)["state_data"] == {"of": "two"}
+    done(place.worker, "save", **key, tenant_id="tenant of one", state_data={})
+    two = start_at(place)
+    done(two, "get", **key)
+    assert done(two, "cache", **key, state_data={"of": "two"})["written"] is True
+    assert done(two, "cached_get", **key)["state_data"] == {"of": "two"}
 
 
-def test_an_unreachable_store_gets_nothing_of_another(start_worker: StartWorker, gate: Gate) -> None:
+def test_an_unreachable_store_gets_nothing_of_another(
+    place: Place, key: dict[str, str], start_offline_worker: StartWorker
+) -> None:
     """Under a DATABASE_URL whose server is away no entry of another one is served, not even stale."""
-    one = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
-    done(one, "save", **KEY, state_data={"of": "one"})
-    gate.close()
-    two = start_worker({"DATABASE_URL": gate.url})
-    assert refused(two, "cached_get", **KEY)[0] == "PG_READ_ERROR"
-    assert refused(two, "cached_get", **KEY, allow_stale=True)[0] == "PG_READ_ERROR"
+    done(place.worker, "save", **key, state_data={"of": "one"})
+    two = start_offline_worker({**place.settings, "DATABASE_URL": "postgresql://127.0.0.1:9/nothing"})
+    assert refused(two, "cached_get", **key)[0] == "PG_READ_ERROR"
+    assert refused(two, "cached_get", **key, allow_stale=True)[0] == "PG_READ_ERROR"
 
 
-def test_the_spelling_of_the_url_does_not_matter(start_worker: StartWorker, database_url: str) -> None:
+def test_the_spelling_of_the_url_does_not_matter(
+    place: Place, key: dict[str, str], start_offline_worker: StartWorker, database_url: str
+) -> None:
     """The same hosts, port and database, written as key=value pairs or with another application name, are the same store."""
-    first = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
-    done(first, "save", **KEY, state_data={})
-    first.finish()
+    done(place.worker, "save", **key, state_data={})
     pairs = make_conninfo("", **conninfo_to_dict(database_url), application_name="another")
     for url in (pairs, f"{database_url}{'&' if '?' in database_url else '?'}application_name=third"):
-        assert done(start_worker({"DATABASE_URL": url}), "cached_get", **KEY)["source"] == "sqlite"
+        worker = start_offline_worker({**place.settings, "DATABASE_URL": url})
+        assert done(worker, "cached_get", **key)["source"] == "sqlite"
 
 
 def test_a_database_made_anew_under_a_running_worker_brings_nothing_back(
@@ -179,30 +185,29 @@ def test_numbers_that_start_again_bring_nothing_back(start_worker: StartWorker, 
     assert done(worker, "cached_get", **KEY)["state_data"] == {"life": 2}
 
 
-def test_a_database_put_back_to_an_earlier_state_brings_nothing_back(
-    start_worker: StartWorker, sql: Connection
-) -> None:
+def test_a_database_put_back_to_an_earlier_state_brings_nothing_back(place: Place, key: dict[str, str]) -> None:
     """The row set back to an earlier revision, as by a restored backup: a save is what the next cached_get gives."""
-    worker = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
     for number in range(1, 6):
-        done(worker, "save", **KEY, state_data={"n": number})
-    sql.execute(
-        "UPDATE workflow_checkpoints SET revision = 2, state_data = '{\"n\": 2}', updated_at = updated_at - interval '1 hour',"
-        " created_at = created_at - interval '1 hour'"
+        done(place.worker, "save", **key, state_data={"n": number})
+    place.sql.execute(
+        "UPDATE workflow_checkpoints SET revision = 2, state_data = '{\"n\": 2}',"
+        " updated_at = updated_at - interval '1 hour', created_at = created_at - interval '1 hour' WHERE workflow_id = %s",
+        (key["workflow_id"],),
     )
-    assert done(worker, "save", **KEY, state_data={"n": "new"})["revision"] == 3
-    assert done(worker, "cached_get", **KEY)["state_data"] == {"n": "new"}
+    assert done(place.worker, "save", **key, state_data={"n": "new"})["revision"] == 3
+    assert done(place.worker, "cached_get", **key)["state_data"] == {"n": "new"}
 
 
-def test_what_postgresql_answered_replaces_an_entry_that_is_ahead(
-    start_steered: StartWorker, clock: SteeredClock, sql: Connection
+def test_what_postgresql_answers_is_served_though_an_entry_is_ahead(
+    steered: Place, clock: SteeredClock, key: dict[str, str]
 ) -> None:
-    """An expired entry with a higher revision than PostgreSQL has: the answer of PostgreSQL takes its place."""
-    worker = start_steered()
+    """An expired entry with a higher revision than PostgreSQL has is not served after PostgreSQL was asked."""
     for number in range(1, 6):
-        done(worker, "save", **KEY, state_data={"n": number})
-    sql.execute("UPDATE workflow_checkpoints SET revision = 2, state_data = '{\"n\": 2}'")
+        done(steered.worker, "save", **key, state_data={"n": number})
+    steered.sql.execute(
+        "UPDATE workflow_checkpoints SET revision = 2, state_data = '{\"n\": 2}' WHERE workflow_id = %s",
+        (key["workflow_id"],),
+    )
     clock.move(300_001)
-    assert done(worker, "cached_get", **KEY)["state_data"] == {"n": 2}
-    again = done(worker, "cached_get", **KEY)
-    assert again["state_data"] == {"n": 2}
+    for _ in range(2):
+        assert done(steered.worker, "cached_get", **key)["state_data"] == {"n": 2}

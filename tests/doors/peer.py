@@ -91,6 +91,14 @@ class Peer:
         """The same as the lines that came."""
         return list(iter(self._next, None))
 
+    def ignores_a_ping(self, seconds: float = 0.3) -> bool:
+        """True where a ping is not answered for that long."""
+        self.send(lines({"jsonrpc": "2.0", "id": "ignored?", "method": "ping"}))
+        try:
+            return self._lines.get(timeout=seconds) is None
+        except Empty:
+            return True
+
     def end_input(self) -> None:
         """The end of the input."""
         assert self.process.stdin is not None

@@ -48,6 +48,7 @@ def test_a_signal_finishes_the_call_under_way_and_begins_no_other(
         question = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
         until(lambda: here.sql.execute(question).fetchone() != (0,), "the save waits for the lock")
         peer.signal(number)
+        until(peer.ignores_a_ping, "the signal was taken")
     answers = {answer["id"]: answer for answer in peer.read_all()}
     assert answers[2]["result"]["structuredContent"]["success"]
     assert answers[3]["error"]["code"] == CONNECTION_CLOSED

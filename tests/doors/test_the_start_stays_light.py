@@ -13,6 +13,7 @@ from tests.support.environment import worker_environment
 from tests.support.worker import PATIENCE, RUNNER
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 FOREIGN = {"mcp", "mcp_types", "rich", "pydantic", "anyio", "asyncio", "logging"}
@@ -25,7 +26,7 @@ SAVE = b'{"action":"cache","workflow_id":"wf","step_id":"s","state_data":{}}\n'
 READ = b'{"action":"cached_get","workflow_id":"wf","step_id":"s"}\n'
 
 
-def run(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+def run(*arguments: str, env: Mapping[str, str], stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Python with these arguments, to its end."""
     command = [sys.executable, *arguments]
     return subprocess.run(
@@ -35,9 +36,8 @@ def run(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.Completed
 
 def test_the_json_lines_door_imports_nothing_of_the_others(folder: Path) -> None:
     """Neither the SDK nor rich nor pydantic, nor a module of another door, whatever is asked."""
-    done = run(
-        "-X", "importtime", str(RUNNER), stdin=SAVE + READ, CHECKPOINT_DATA_DIR=str(folder), PYTHONNOUSERSITE="1"
-    )
+    env = {"CHECKPOINT_DATA_DIR": str(folder)}
+    done = run("-X", "importtime", str(RUNNER), env=env, stdin=SAVE + READ)
     assert done.stdout.count(b'"success":true') == 2
     imported = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
     assert "checkpoint.worker" in imported
@@ -53,7 +53,7 @@ def test_the_json_lines_door_imports_nothing_of_the_others(folder: Path) -> None
 def test_without_the_sdk_one_line_says_how_to_get_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """Exit status 2, nothing on stdout, and the command."""
     (tmp_path / "sitecustomize.py").write_text(NOT_THERE, encoding="utf-8")
-    done = run(*arguments, PYTHONPATH=f"{tmp_path}:{RUNNER.parent}")
+    done = run(*arguments, env={"PYTHONPATH": f"{tmp_path}:{RUNNER.parent}"})
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1
     assert b"-m pip install 'mcp>=2,<3'" in done.stderr
@@ -69,7 +69,7 @@ def test_without_the_sdk_one_line_says_how_to_get_it(arguments: tuple[str, ...],
 )
 def test_a_wrong_start_is_one_line_and_status_2(arguments: tuple[str, ...], env: dict[str, str], word: bytes) -> None:
     """The same for settings and for a command line that is not understood."""
-    done = run(str(RUNNER), *arguments, **env)
+    done = run(str(RUNNER), *arguments, env=env)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1
     assert word in done.stderr

@@ -31,7 +31,8 @@ SHORT = {
 class Here(Protocol):
     """Starts a worker on the server of these tests, with short time-outs; `env` is added to its environment."""
 
-    def __call__(self, **env: str) -> Worker: ...
+    def __call__(self, **env: str) -> Worker:
+        """A started worker."""
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -106,9 +107,9 @@ def test_what_was_acknowledged_survives_the_fail_over_and_the_worker_goes_on(
     saving.stop()
     first = next(moment for moment, _ in saving.acknowledged if moment > promoted)
     with capsys.disabled():
-        print(
+        sys.stdout.write(
             f"\nfail-over ({how}): promotion took {promoted - begin:.2f} s, the first save was acknowledged "
-            f"{first - promoted:.2f} s later, {len(saving.failed)} failed meanwhile"
+            f"{first - promoted:.2f} s later, {len(saving.failed)} failed meanwhile\n"
         )
     assert saving.slowest <= 2 * (CONNECT_SECONDS * HOSTS + STATEMENT_SECONDS) + 1
     assert {answer["code"] for answer in saving.failed} <= {"PG_WRITE_ERROR", "PG_WRITE_UNKNOWN"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.fuzz.approvals import Approvals
 from tests.fuzz.corpus import golden_lines
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.shrink import Shrinker
@@ -44,6 +45,7 @@ class Campaign:
         self._number = number
         self._random = Random(number)
         self._mutator = Mutator(golden_lines(), self._random)
+        self._approvals = Approvals(self._random)
         self.findings: list[str] = []
 
     def run(self, seconds: float) -> Table:
@@ -56,6 +58,9 @@ class Campaign:
             if batches % LONG_EVERY == 0:
                 self._send([self._long_line(), *(self._mutator.line() for _ in range(3)), self._long_line()])
             self._send([self._mutator.line() for _ in range(DAMAGED_LINES)])
+            self._send([self._approvals.question()])
+            if self._target.told:
+                self._send(self._approvals.decisions(self._target.told[-1]))
             if batches % NEW_PROCESS_EVERY == 0:
                 self._end(self._mutator.line())
             batches += 1

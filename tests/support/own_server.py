@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -56,14 +57,14 @@ class OwnServer:
 
     def freeze(self) -> None:
         """SIGSTOP to every process: the kernel still takes connections and data, and nothing answers."""
-        os.kill(self._pid(), signal.SIGSTOP)  # first, so that it starts no others
+        _signal(self._pid(), signal.SIGSTOP)  # first, so that it starts no others
         for pid in self._children():
-            os.kill(pid, signal.SIGSTOP)
+            _signal(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """SIGCONT to every process."""
         for pid in [*self._children(), self._pid()]:
-            os.kill(pid, signal.SIGCONT)
+            _signal(pid, signal.SIGCONT)
 
     def role_url(self, role: str, database: str = "postgres", password: str | None = None) -> str:
         """The libpq URL of a database of it, as that role."""
@@ -196,6 +197,11 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _parent(entry: Path) -> int | None:

@@ -1,0 +1,74 @@
+"""The words of the command line, and the request that they make."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from checkpoint import __version__
+from checkpoint.cli.commands import COMMANDS
+from checkpoint.cli.exit_status import USAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checkpoint.cli.commands import Command
+
+WIDTH = 78
+ABOUT = "Checkpoints of workflows: PostgreSQL is the authority, SQLite a cache."
+CLOSING = """\
+examples:
+  checkpoint save wf_001 step_1 '{"progress": 30}'
+  checkpoint list wf_001
+  checkpoint get wf_001 step_1 --raw > state.json
+  checkpoint verify
+
+DATABASE_URL says which PostgreSQL: postgresql://user:password@host/database,
+or embedded: for one that is started when it is needed.
+
+exit status: 0 it is so; 1 damage was found, nothing was found, or it was
+refused; 2 wrong words or settings; 3 the database
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_help, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
+        sys.exit(USAGE)
+
+
+def _help(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, width=WIDTH, max_help_position=26)
+
+
+class Words:
+    """A command line, read: the command, the fields of its request, and what else was asked for."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        given = vars(_parser().parse_args(words))
+        self.command: Command = given.pop("command")
+        self.json: bool = given.pop("json")
+        self.yes: bool = given.pop("yes", False)
+        self.raw: bool = given.pop("raw", False)
+        self.fields: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="checkpoint", description=ABOUT, epilog=CLOSING)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        examples = "examples:\n" + "".join(f"  checkpoint {example}\n" for example in command.examples)
+        under = commands.add_parser(
+            command.name, help=command.summary, description=f"{command.summary}.", epilog=examples
+        )
+        command.add_arguments(under)
+        under.add_argument("--json", action="store_true", help="print the answer as the worker's JSON line")
+        under.set_defaults(command=command)
+    return parser

@@ -1,0 +1,1 @@
+"""Each kind of result as what is shown of it."""

@@ -1,0 +1,1 @@
+"""The pages that the product writes, in a real browser."""
