@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 KEEP = 50
 LISTED = 1000
 SPOOL_BYTES = 1024 * 1024
-_PREFIX = "verify-"
+_OURS = re.compile(r"verify-\d{8}T\d{6}Z-\d{9}-[0-9a-f]{8}\.(json|html)(\.tmp)?").fullmatch
 
 
 class Report:
@@ -53,8 +54,9 @@ class Report:
         Beside it, under the same name with `.html`, comes a page for people, unless there is no room for it.
         """
         make_private(folder)
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        name = os.path.join(folder, f"{_PREFIX}{stamp}-{time.time_ns() % 10**9:09d}-{secrets.token_hex(4)}")
+        seconds, fraction = divmod(time.time_ns(), 10**9)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
+        name = os.path.join(folder, f"verify-{stamp}-{fraction:09d}-{secrets.token_hex(4)}")
         path = f"{name}.json"
         _write_whole(path, self._pieces(summary))
         with contextlib.suppress(OSError):  # the JSON is the report, and it is there
@@ -111,7 +113,7 @@ def _sync_folder(folder: str) -> None:
 
 def _keep_newest(folder: str) -> None:
     """A report and its page, which share a name, come and go together."""
-    names = [name for name in os.listdir(folder) if name.startswith(_PREFIX)]
+    names = [name for name in os.listdir(folder) if _OURS(name)]
     kept = set(sorted({_report_of(name) for name in names})[-KEEP:])
     for name in names:
         if _report_of(name) not in kept:

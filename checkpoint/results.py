@@ -7,45 +7,55 @@ from __future__ import annotations
 
 import json
 from datetime import datetime  # noqa: TC003 - msgspec reads the annotations when it decodes
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
-
-_NO_STATE = b"null"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One answer. Times are aware datetimes in the zone of the settings."""
 
 
+class Keyed(Result, frozen=True, kw_only=True):
+    """About one key of one tenant."""
+
+    workflow_id: str
+    step_id: str
+    tenant_id: str
+
+
+class Page(Result, frozen=True, kw_only=True):
+    """One page; `next_cursor` continues it and is None at the end."""
+
+    tenant_id: str | None
+    count: int
+    next_cursor: str | None
+
+
 class WithState(Result, frozen=True, kw_only=True):
     """What may hold a state."""
 
-    state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(_NO_STATE))
+    state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(b"null"))
 
     @property
     def state_text(self) -> str | None:
         """The state as the JSON text that was saved; None where there is none."""
-        text = bytes(self.state_json)
-        return None if text == _NO_STATE else text.decode()
+        text = bytes(self.state_json).decode()
+        return None if text == "null" else text
 
     @property
     def state_data(self) -> dict[str, Any] | None:
         """The state as a dict, made anew at every access; None where there is none.
 
-        Integers of any size are kept; of a key given twice the last value is. Raises ValueError for a number, and
-        RecursionError for a nesting, that Python's `json` does not take: `state_text` has those too.
+        Of a key given twice it has the last value. Raises ValueError for a number, and RecursionError for a nesting,
+        that Python's `json` does not take; `state_text` has those too.
         """
-        state: dict[str, Any] | None = json.loads(bytes(self.state_json))
-        return state
+        return cast("dict[str, Any] | None", json.loads(bytes(self.state_json)))
 
 
-class Saved(Result, frozen=True, kw_only=True):
+class Saved(Keyed, frozen=True, kw_only=True):
     """Of `save`."""
 
-    workflow_id: str
-    step_id: str
-    tenant_id: str
     id: int
     created_at: datetime
     updated_at: datetime
@@ -95,14 +105,11 @@ class Checkpoint(WithState, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class CheckpointPage(Result, frozen=True, kw_only=True):
+class CheckpointPage(Page, frozen=True, kw_only=True):
     """Of `list`."""
 
     workflow_id: str
-    tenant_id: str | None
     checkpoints: list[Checkpoint]
-    count: int
-    next_cursor: str | None
     authority_source: Literal["pg"]
 
 
@@ -115,21 +122,15 @@ class Workflow(Result, frozen=True, kw_only=True):
     last_updated_at: datetime
 
 
-class WorkflowPage(Result, frozen=True, kw_only=True):
+class WorkflowPage(Page, frozen=True, kw_only=True):
     """Of `workflows`."""
 
-    tenant_id: str | None
     workflows: list[Workflow]
-    count: int
-    next_cursor: str | None
 
 
-class Cached(Result, frozen=True, kw_only=True):
+class Cached(Keyed, frozen=True, kw_only=True):
     """Of `cache`."""
 
-    workflow_id: str
-    step_id: str
-    tenant_id: str
     written: bool
     cached_at: datetime | None
     lossy: Literal[True]
@@ -257,12 +258,9 @@ class Health(Result, frozen=True, kw_only=True):
     counters: Counters
 
 
-class Approval(Result, frozen=True, kw_only=True):
+class Approval(Keyed, frozen=True, kw_only=True):
     """Of `request_approval`, `approve` and `reject` (contract, section 5); `output` is an absolute path."""
 
-    workflow_id: str
-    step_id: str
-    tenant_id: str
     status: Literal["none", "awaiting-approval", "completed", "rejected"]
     needs_report: bool
     created: bool
@@ -281,12 +279,9 @@ class Approval(Result, frozen=True, kw_only=True):
     reason: str | None
 
 
-class WaitingApproval(Result, frozen=True, kw_only=True):
+class WaitingApproval(Keyed, frozen=True, kw_only=True):
     """A row of `pending`; where `corrupt` is True, only its ids and `requested_at` are set."""
 
-    workflow_id: str
-    step_id: str
-    tenant_id: str
     status: Literal["awaiting-approval"]
     input_hash: str | None
     approval_token: str | None
@@ -298,10 +293,7 @@ class WaitingApproval(Result, frozen=True, kw_only=True):
     corrupt: bool
 
 
-class PendingPage(Result, frozen=True, kw_only=True):
+class PendingPage(Page, frozen=True, kw_only=True):
     """Of `pending`."""
 
-    tenant_id: str | None
     pending: list[WaitingApproval]
-    count: int
-    next_cursor: str | None

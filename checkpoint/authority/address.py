@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import conninfo
 
 from checkpoint.authority.failure import DatabaseUnusable, Unreachable
+from checkpoint.folder import in_utf8
 from checkpoint.settings import EMBEDDED_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_HOSTS = re.compile(r"[A-Za-z0-9._:/,-]*").fullmatch
+_PORTS = re.compile(r"[0-9]{1,5}(,[0-9]{1,5})*").fullmatch
+_DATABASE = re.compile(r"[^=@/:\s]*").fullmatch
 _SECRETS = ("password", "sslpassword", "passfile")
 
 
@@ -30,7 +35,7 @@ class Address:
         """What libpq is to be called with. Raises DatabaseUnusable."""
         try:
             parameters: dict[str, Any] = dict(conninfo.conninfo_to_dict(self._conninfo()))
-        except psycopg.Error:  # its text repeats the string, password included
+        except (psycopg.Error, UnicodeError):  # its text repeats the string, password included
             raise DatabaseUnusable("DATABASE_URL cannot be read as a libpq connection string") from None
         if "," in _host(parameters) or self._several_by_service:
             parameters.setdefault("target_session_attrs", "read-write")
@@ -42,7 +47,7 @@ class Address:
         if self._hosts is None:
             try:
                 parameters = {} if self._is_embedded else conninfo.conninfo_to_dict(self._url)
-            except psycopg.Error:
+            except (psycopg.Error, UnicodeError):
                 parameters = {}
             self._hosts = 1 + _host(parameters).count(",")
         return self._hosts
@@ -58,13 +63,16 @@ class Address:
         self._hosts = 1 + (resolved[b"host"] or resolved[b"hostaddr"]).count(b",")
         return True
 
-    def text(self) -> str:
-        """Host, port and database, or the folder of an embedded server; never a secret. Raises DatabaseUnusable."""
+    def text(self) -> str | None:
+        """Host, port and database, or the folder of an embedded server; None where secrets may be among them."""
         if self._is_embedded:
             from checkpoint import embedded
 
-            return EMBEDDED_PREFIX + embedded.data_folder(self._url)
-        return in_words(self.parameters())
+            return EMBEDDED_PREFIX + in_utf8(embedded.data_folder(self._url))
+        try:
+            return in_words(self.parameters())
+        except DatabaseUnusable:
+            return None
 
     def release(self) -> None:
         """Stops the server, if it is the product's own and nobody else uses it."""
@@ -95,13 +103,17 @@ def secrets_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(parameters[key]) for key in _SECRETS if parameters.get(key))
 
 
-def in_words(parameters: Mapping[str, Any]) -> str:
-    """Host, port and database."""
-    host = _host(parameters) or "the local socket"
+def in_words(parameters: Mapping[str, Any]) -> str | None:
+    """Host, port and database; None where a part does not look like what it should be.
+
+    A password that was not percent-encoded ends up, whole or in part, as host, port or database.
+    """
+    host = _host(parameters)
     port = str(parameters.get("port") or os.environ.get("PGPORT") or 5432)
     database = str(parameters.get("dbname") or parameters.get("user") or "")
-    # A password with an @ or / in it that was not percent-encoded ends up in host or database.
-    return " ".join(part if "@" not in part else "(unreadable)" for part in (host, f"port {port}", database) if part)
+    if not (_HOSTS(host) and _PORTS(port) and _DATABASE(database)):
+        return None
+    return " ".join(filter(None, (host or "the local socket", f"port {port}", database)))
 
 
 def _host(parameters: Mapping[str, Any]) -> str:

@@ -97,11 +97,14 @@ _PHRASES = (
 )
 
 
-def connect_sentence(error: psycopg.Error, where: str, secrets: tuple[str, ...]) -> str:
+def connect_sentence(error: psycopg.Error, where: str | None, secrets: tuple[str, ...]) -> str:
     """Why no connection could be had, in words of our own or of the server, never with a secret.
 
     The driver's text is not passed on: for a connection string that is wrong in some ways it holds the password.
+    Without `where` the string itself is doubtful, and nothing of it or of what was made of it is told.
     """
+    if where is None:
+        return "PostgreSQL cannot be reached; DATABASE_URL does not look right: percent-encode the password in it"
     text = str(error)
     if isinstance(error, psycopg.errors.ConnectionTimeout):
         reason = "it did not answer within CHECKPOINT_CONNECT_TIMEOUT"

@@ -166,6 +166,7 @@ class Session:
             connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         except psycopg.Error as error:
             raise Unreachable(connect_sentence(error, in_words(parameters), secrets_of(parameters))) from None
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever the role's default is
         if self.address.has_more_hosts_than_known(connection):
             connection.close()
             return self._connect(give_up_at)

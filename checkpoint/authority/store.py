@@ -235,8 +235,8 @@ class Authority:
 
         return self._executor.read("PG_READ_ERROR", work)
 
-    def address(self) -> str:
-        """Where PostgreSQL is, without secrets."""
+    def address(self) -> str | None:
+        """Where PostgreSQL is; None where secrets may be among the words."""
         return self._session.address.text()
 
     def close(self) -> None:

@@ -75,6 +75,8 @@ class Upsert:
                 standing = self._standing(cursor, state)
                 if standing is not None and standing.is_of(write_id):  # an earlier attempt of this very write
                     return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
+                if standing is None and expected_revision and self._is_hidden(cursor, parameters):
+                    raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
                 ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
             if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
@@ -141,6 +143,13 @@ class Upsert:
             if refusal is None:
                 raise
             raise refusal from None
+
+    def _is_hidden(self, cursor: Cursor[Any], parameters: dict[str, Any]) -> bool:
+        """Whether a row stands under the key that the policies hide: then an insert, taken back, does nothing."""
+        if not hides_rows(self._session, cursor, parameters["tenant_id"]):
+            return False
+        with cursor.connection.transaction(force_rollback=True):
+            return self._one_of_tenant(cursor, "save_new", parameters) is None
 
     def _record(self, state: State, row: Sequence[Any]) -> Record:
         row_id, created_at, updated_at, revision, table_oid, clock_us = row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint import sqlfile
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 LEAST_PAGES = 16
 OPEN_TRIES = 3
+WAL_LOOK_SECONDS = 0.05  # looking costs, and only processes that open the file meanwhile are led astray
 WAL_BYTES = 16 * 1024 * 1024
 STATEMENTS = sqlfile.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql"))
 
@@ -36,6 +38,7 @@ class CacheConnection:
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity = ()
         self._made = 0
+        self._look_at_wal_at = 0.0
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
@@ -109,7 +112,11 @@ class CacheConnection:
     def _open(self) -> sqlite3.Connection:
         replaced = False
         if self._connection is not None:
-            if self._files.are_still(self._identity):
+            now = time.monotonic()
+            wal_too = now >= self._look_at_wal_at
+            if wal_too:
+                self._look_at_wal_at = now + WAL_LOOK_SECONDS
+            if self._files.are_still(self._identity, wal_too=wal_too):
                 return self._connection
             replaced = True
             self.close()

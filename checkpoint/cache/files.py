@@ -27,7 +27,6 @@ VERSION = 1
 KEEP_ASIDE = 3
 LOCK_SECONDS = 0.05
 PRIVATE = 0o600
-WAL_LOOK_SECONDS = 0.05
 _SUFFIXES = ("", "-wal", "-shm")
 _SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.sql")
 
@@ -42,34 +41,33 @@ class CacheFiles:
         self.path = path
         self.made = 0
         self.writes_seen = 0
-        self._shm_path = path + "-shm"
+        self._wal_path, self._shm_path = path + "-wal", path + "-shm"
         self._shm_size = 0
-        self._look_at_wal_at = 0.0
 
     def identity(self) -> Identity:
         """Which files stand there now."""
         return tuple(inode(self.path + suffix) for suffix in _SUFFIXES)
 
-    def are_still(self, identity: Identity) -> bool:
-        """Whether the files of a connection are still in their places; of the `-wal` alone it is noticed a moment later.
+    def are_still(self, identity: Identity, *, wal_too: bool) -> bool:
+        """Whether the files of an open connection are still in their places.
 
         A `-shm` that was cut back gets its length again: SQLite has it mapped, and what is missing would end the
-        process. The part that comes back is empty, which makes SQLite read the index again from the `-wal`.
+        process. The part that comes back is empty, which makes SQLite read the index again from the `-wal`. A `-shm` or
+        `-wal` that is gone, while a connection holds it, makes processes work on different ones: all go aside then.
         """
-        try:
-            main, shm = os.stat(self.path), os.stat(self._shm_path)
-        except OSError:
+        if identity[0] != inode(self.path):
             return False
-        if identity[0] != (main.st_dev, main.st_ino) or identity[2] != (shm.st_dev, shm.st_ino):
+        try:
+            shm = os.stat(self._shm_path)
+        except OSError:
+            shm = None
+        if shm is None or identity[2] != (shm.st_dev, shm.st_ino) or (wal_too and identity[1] != inode(self._wal_path)):
+            self.move_aside(identity[0])
             return False
         if shm.st_size < self._shm_size:
             os.truncate(self._shm_path, self._shm_size)
         self._shm_size = max(self._shm_size, shm.st_size)
-        now = time.monotonic()
-        if now < self._look_at_wal_at:
-            return True
-        self._look_at_wal_at = now + WAL_LOOK_SECONDS
-        return identity[1] == inode(self.path + "-wal")
+        return True
 
     def opened(self) -> None:
         """Takes note that a connection was made: the length of its `-shm` counts from now on."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.cli.view import visible
+from checkpoint.errors import CheckpointError
 from checkpoint.results import Pruned
 
 if TYPE_CHECKING:
@@ -33,25 +34,24 @@ def ask_before(session: Session, words: Words) -> Answer[Pruned] | None:
         raise NobodyToAsk
     if words.command.action == "prune":
         answer = session.ask("prune", {**words.fields, "dry_run": True}, Pruned, None)
-        if answer.result is None or answer.result.deleted_count == 0:
+        if isinstance(answer.result, CheckpointError) or answer.result.deleted_count == 0:
             return answer
         _ask(_many(answer.result))
     else:
         step, workflow = words.fields.get("step_id"), words.fields["workflow_id"]
         tenant = words.fields.get("tenant_id") or session.settings.tenant or DEFAULT_TENANT
-        which = "all steps" if step is None else f"step {step}"
-        _ask(f"{which} of workflow {workflow} of tenant {tenant}")
+        _ask(f"{'all steps' if step is None else step} of {workflow} (tenant {tenant})")
     return None
 
 
 def _many(result: Pruned) -> str:
     tenant = "all tenants" if result.tenant_id is None else f"tenant {result.tenant_id}"
-    return f"{result.deleted_count} checkpoint{'' if result.deleted_count == 1 else 's'} of {tenant}"
+    return f"{result.deleted_count} checkpoint{'' if result.deleted_count == 1 else 's'} ({tenant})"
 
 
 def _ask(what: str) -> None:
     """Anything but y or yes is no."""
-    sys.stderr.write(f"Delete {visible(what)}? It cannot be undone. [y/N] ")
+    sys.stderr.write(f"Delete {visible(what)} for good? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise NotMeant

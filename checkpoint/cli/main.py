@@ -11,7 +11,7 @@ from checkpoint.cli import display, exit_status
 from checkpoint.cli.confirmation import NobodyToAsk, NotMeant, ask_before
 from checkpoint.cli.parser import Words
 from checkpoint.cli.session import Session
-from checkpoint.errors import SettingsError
+from checkpoint.errors import CheckpointError, SettingsError
 from checkpoint.results import WithState
 
 if TYPE_CHECKING:
@@ -23,24 +23,27 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever the locale cannot write
-    words = Words(sys.argv[1:])
     try:
-        session = Session(os.environ)
+        status = _serve(Words(sys.argv[1:]))
+        sys.stdout.flush()
     except SettingsError as error:
         display.complain(str(error))
         return exit_status.USAGE
-    try:
-        status = _carry_out(session, words)
-        sys.stdout.flush()
     except KeyboardInterrupt:
         display.complain("interrupted; what was under way may have been done")
         return exit_status.INTERRUPTED
     except BrokenPipeError:  # whoever reads stdout has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_status.FINE
+    return status
+
+
+def _serve(words: Words) -> int:
+    session = Session(os.environ)
+    try:
+        return _carry_out(session, words)
     finally:
         session.close()
-    return status
 
 
 def _carry_out(session: Session, words: Words) -> int:
@@ -60,15 +63,16 @@ def _carry_out(session: Session, words: Words) -> int:
 
 
 def _tell(words: Words, answer: Answer[Any]) -> int:
+    line, result = answer
     if words.json:
-        _write(answer.line)
-    elif answer.error is not None:
-        display.complain(f"{answer.error.code}: {answer.error.message}")
-    elif words.raw and isinstance(answer.result, WithState) and answer.result.state_text is not None:
-        _write(answer.result.state_text.encode() + b"\n")
+        _write(line)
+    elif isinstance(result, CheckpointError):
+        display.complain(f"{result.code}: {result.message}")
+    elif words.raw and isinstance(result, WithState) and result.state_text is not None:
+        _write(result.state_text.encode() + b"\n")
     else:
-        display.show(words.command.view(answer.result))
-    return exit_status.of_result(answer.result) if answer.error is None else exit_status.of_code(answer.error.code)
+        display.show(words.command.view(result))
+    return exit_status.of_code(result.code) if isinstance(result, CheckpointError) else exit_status.of_result(result)
 
 
 def _write(data: bytes) -> None:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from checkpoint.cli.commands import Command
 
 WIDTH = 78
+USAGE_LINES = "checkpoint COMMAND ...\n       checkpoint COMMAND --help"
 ABOUT = "Checkpoints of workflows: PostgreSQL is the authority, SQLite a cache."
-CLOSING = """\
+LISTED = "commands:\n" + "".join(f"  {command.name:<18}{command.summary}\n" for command in COMMANDS)
+CLOSING = """
 examples:
   checkpoint save wf_001 step_1 '{"progress": 30}'
   checkpoint list wf_001
@@ -51,7 +53,11 @@ class Words:
     """A command line, read: the command, the fields of its request, and what else was asked for."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        given = vars(_parser().parse_args(words))
+        parser = _parser()
+        if not words:
+            parser.print_help(sys.stderr)
+            sys.exit(USAGE)
+        given = vars(parser.parse_args(words))
         self.command: Command = given.pop("command")
         self.json: bool = given.pop("json")
         self.yes: bool = given.pop("yes", False)
@@ -60,14 +66,12 @@ class Words:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="checkpoint", description=ABOUT, epilog=CLOSING)
+    parser = _Parser(prog="checkpoint", usage=USAGE_LINES, description=ABOUT, epilog=LISTED + CLOSING)
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(prog="checkpoint", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for command in COMMANDS:
-        examples = "examples:\n" + "".join(f"  checkpoint {example}\n" for example in command.examples)
-        under = commands.add_parser(
-            command.name, help=command.summary, description=f"{command.summary}.", epilog=examples
-        )
+        examples = "examples:\n" + "".join(f"  {example}\n" for example in command.examples)
+        under = commands.add_parser(command.name, description=command.summary, epilog=examples)
         command.add_arguments(under)
         under.add_argument("--json", action="store_true", help="print the answer as the worker's JSON line")
         under.set_defaults(command=command)

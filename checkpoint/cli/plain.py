@@ -25,7 +25,7 @@ def _lines(part: Part) -> Iterator[str]:
             for fact in facts:
                 if plain(fact.value) is not None:
                     yield f"{fact.field}\t{_text(fact.value)}"
-        case Blocks(table) | (Table() as table):
+        case Blocks(table, _) | (Table() as table):
             yield "\t".join(column.field for column in table.columns)
             for row in table.rows:
                 yield "\t".join(map(_text, row))

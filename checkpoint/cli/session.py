@@ -24,11 +24,10 @@ R = TypeVar("R", bound=Result)
 
 
 class Answer(NamedTuple, Generic[R]):
-    """`line` is the envelope, its line end included. `result` is None where `error` is not."""
+    """What came back, and the envelope that says it, its line end included."""
 
     line: bytes
-    result: R | None
-    error: CheckpointError | None
+    result: R | CheckpointError
 
 
 class _Envelope(msgspec.Struct, Generic[R]):
@@ -53,10 +52,10 @@ class Session:
             try:
                 line = self._encoder.success(answer)
                 read = msgspec.json.decode(line, type=_Envelope[kind])  # type: ignore[valid-type]
-                return Answer(line, read.data, None)
+                return Answer(line, read.data)
             except Exception as error:
                 answer = self._dispatcher.failure(error)
-        return Answer(self._encoder.failure(answer), None, answer)
+        return Answer(self._encoder.failure(answer), answer)
 
     def close(self) -> None:
         """The cache gets up to 2 s to take what is queued."""

@@ -43,7 +43,7 @@ def _show(console: Console, part: Part) -> None:
             _show_facts(console, facts)
         case Table():
             _show_table(console, part)
-        case Blocks(table):
+        case Blocks(table, states):
             for number, row in enumerate(table.rows):
                 if number:
                     console.rule(style="dim")
@@ -51,14 +51,11 @@ def _show(console: Console, part: Part) -> None:
                 _show_facts(console, tuple(Fact(column.field, column.label, cell) for column, cell in cells))
                 if text[1] is not None:
                     console.print()
-                    _show_prose(console, str(plain(text[1])))
+                    (_show_state if states else _show_prose)(console, str(plain(text[1])))
         case Prose(_, text):
             _show_prose(console, text)
         case State(text):
-            shown = Text(visible(msgspec.json.format(text.encode(), indent=INDENT).decode(), keep="\n"))
-            if len(shown) <= COLOURED_CHARACTERS:
-                JSONHighlighter().highlight(shown)
-            console.print(shown, soft_wrap=True)
+            _show_state(console, text)
 
 
 def _show_facts(console: Console, facts: tuple[Fact, ...]) -> None:
@@ -70,7 +67,7 @@ def _show_facts(console: Console, facts: tuple[Fact, ...]) -> None:
 
 
 def _show_table(console: Console, table: Table) -> None:
-    grid = Grid(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", border_style="dim")
+    grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", border_style="dim")
     numbers = [all(isinstance(plain(row[place]), int) for row in table.rows) for place in range(len(table.columns))]
     for column, number in zip(table.columns, numbers, strict=True):
         grid.add_column(column.label, overflow="fold", justify="right" if number else "left")
@@ -79,6 +76,13 @@ def _show_table(console: Console, table: Table) -> None:
     console.print(grid)
     if table.most is not None and len(table.rows) > table.most:
         console.print(Text(f"the first {table.most} of {len(table.rows)} that were listed", "dim"))
+
+
+def _show_state(console: Console, text: str) -> None:
+    shown = Text(visible(msgspec.json.format(text.encode(), indent=INDENT).decode(), keep="\n"))
+    if len(shown) <= COLOURED_CHARACTERS:
+        JSONHighlighter().highlight(shown)
+    console.print(shown, soft_wrap=True)
 
 
 def _show_prose(console: Console, text: str) -> None:

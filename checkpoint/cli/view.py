@@ -50,9 +50,10 @@ class Table(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Rows that are too long for a line: a terminal shows each as facts, the last column's text below them."""
+    """Rows that are too long for a line: a terminal shows each as facts, the last column's text or state below them."""
 
     table: Table
+    states: bool = False
 
 
 class Prose(NamedTuple):

@@ -25,6 +25,8 @@ MIX = {
     "refused": 5,
     "conflict": 3,
     "healthcheck": 1,
+    "pending": 1,
+    "request_approval": 2,
 }
 # One batch in so many has one of these too.
 RARE = {"verify": 12, "rebuild": 20, "prune": 10, "large": 5}
@@ -82,6 +84,9 @@ class Load:
                 return _json({"action": "list", "workflow_id": key["workflow_id"], "limit": 10})
             case "rebuild" | "verify":
                 return _json({"action": kind, "workflow_id": random.choice([key["workflow_id"], ""])})
+            case "request_approval":
+                asked = {"workflow_id": "asked", "step_id": key["step_id"]}
+                return _json({"action": kind, **asked, "input": key["step_id"], "report": "a report"})
             case "prune":
                 return _json({"action": "prune", "older_than_sec": 3600, "dry_run": random.random() < 0.5})
             case "refused":

@@ -53,7 +53,10 @@ def until_cached(folder: Path, workflow_id: str, step_id: str, state: Any) -> No
     """Waits until there is a file and it holds this state under the key; None: until it holds none."""
 
     def holds_it() -> bool:
-        return (folder / NAME).exists() and cached_state(folder, workflow_id, step_id) == state
+        try:
+            return bool(cached_state(folder, workflow_id, step_id) == state)
+        except sqlite3.OperationalError:  # no file, or not this one, at this moment
+            return False
 
     until(holds_it, f"{step_id} is cached as {state!r:.80}")
 

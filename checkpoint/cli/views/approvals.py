@@ -11,6 +11,8 @@ from checkpoint.cli.views.shared import key, more
 if TYPE_CHECKING:
     from checkpoint import results
 
+DECIDE = "to decide: checkpoint approve {} TOKEN, or reject in its place"
+
 
 def approval(result: results.Approval) -> View:
     """Of `request_approval`, `approve` and `reject`."""
@@ -60,8 +62,8 @@ def pending(result: results.PendingPage) -> View:
     )
     if not rows:
         return View((), ("nothing waits for an approval",))
-    notes = ("to decide: checkpoint approve WORKFLOW STEP TOKEN, or checkpoint reject WORKFLOW STEP TOKEN",)
-    return View((Blocks(Table(columns, rows)),), more(result.next_cursor) + notes)
+    notes = (*more(result.next_cursor), DECIDE.format("WORKFLOW STEP"))
+    return View((Blocks(Table(columns, rows)),), notes)
 
 
 def _next_steps(result: results.Approval) -> list[str]:
@@ -72,9 +74,7 @@ def _next_steps(result: results.Approval) -> list[str]:
     if result.already_completed or result.already_rejected:
         return ["this was decided before; nothing was changed"]
     if result.status == "awaiting-approval":
-        token = result.approval_token or "TOKEN"
-        words = shlex.join((result.workflow_id, result.step_id, token))
-        return [f"to decide: checkpoint approve {words}", "       or: checkpoint reject, with the same words"]
+        return [DECIDE.format(shlex.join((result.workflow_id, result.step_id)))]
     return []
 
 

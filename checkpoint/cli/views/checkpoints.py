@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checkpoint.cli.view import BAD, GOOD, QUIET, Column, Fact, Facts, State, Table, Toned, View
+from checkpoint.cli.view import BAD, GOOD, QUIET, Blocks, Column, Fact, Facts, State, Table, Toned, View
 from checkpoint.cli.views.shared import key, more
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def checkpoints(result: results.CheckpointPage) -> View:
     )
     if not rows:
         return View((), (f"no checkpoints of workflow {result.workflow_id}; checkpoint workflows lists what there is",))
-    return View((Table(tuple(columns), rows),), more(result.next_cursor))
+    table = Table(tuple(columns), rows)
+    return View((Blocks(table, states=True) if with_state else table,), more(result.next_cursor))
 
 
 def workflows(result: results.WorkflowPage) -> View:

@@ -27,7 +27,7 @@ def rebuilt(result: results.Rebuilt) -> View:
         Fact("rebuilt_count", "written", result.rebuilt_count),
         Fact("elapsed_sec", "seconds", result.elapsed_sec),
     )
-    left_out = "some were left out: CHECKPOINT_REBUILD_LIMIT or CHECKPOINT_CACHE_MAX_BYTES allows no more"
+    left_out = "some were left out: CHECKPOINT_REBUILD_LIMIT or the size of the cache is reached"
     return View((Facts(facts),), (left_out,) if result.truncated else ())
 
 
