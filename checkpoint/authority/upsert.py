@@ -132,7 +132,7 @@ class Upsert:
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
     def _one(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-        return cursor.execute(self._session.statement(name), parameters).fetchone()
+        return self._session.prepared(name).row(cursor.connection, parameters)
 
     def _one_of_tenant(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         """The same for a save, with what the policies of row-level security refuse told apart from missing grants."""
@@ -159,7 +159,7 @@ class Upsert:
 
     def _standing(self, cursor: Cursor[Any], state: State) -> _Standing | None:
         key = {"workflow_id": state.workflow_id, "step_id": state.step_id}
-        row = self._one(cursor, "standing", key)
+        row = cursor.execute(self._session.statement("standing"), key).fetchone()
         if row is None:
             return None
         *columns, clock_us = row

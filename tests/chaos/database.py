@@ -30,15 +30,14 @@ class Database:
         self._start: threading.Thread | None = None
         self.url = self._server.acquire()
 
-    def crash(self, how: signal.Signals) -> bool:
-        """Ends the server without a checkpoint: SIGQUIT is its immediate mode. False where it was down already."""
+    def crash(self, how: signal.Signals) -> None:
+        """Ends the server without a checkpoint: SIGQUIT is its immediate mode. One that is down is started for it."""
+        self.start()
         self.be_up()
         pid = self._postmaster.pid()
-        if pid is None:
-            return False
+        assert pid is not None, "the server that was just started has no process"
         os.kill(pid, how)
         until(lambda: self._postmaster.pid() is None, "the server has ended")
-        return True
 
     def start(self) -> None:
         """Starts it again and does not wait for its recovery."""

@@ -104,7 +104,8 @@ class Faults:
                 happened = f"{ended} of them" if ended else None
             case kind if kind in (SERVERS_STOPPED, SERVERS_KILLED):
                 how = signal.SIGQUIT if kind == SERVERS_STOPPED else signal.SIGKILL
-                happened = how.name if self._database.crash(how) else None
+                self._database.crash(how)
+                happened = how.name
             case kind:
                 folder = random.choice(self._folders)
                 done = self._harm[kind](folder, random)

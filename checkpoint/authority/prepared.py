@@ -1,0 +1,91 @@
+"""The statements of every save and get, sent by libpq's own calls.
+
+psycopg's cursor converts and loads whatever it is given; for a statement whose types are known that costs more than the
+statement itself. Errors, waiting and signals are psycopg's, as with a cursor.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import generators
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format
+
+from checkpoint.authority.adaptation import StateText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from psycopg import Connection
+
+UNPREPARED_USES = 2  # a process of one request does not pay for preparing
+
+_JSON = psycopg.adapters.types["json"].oid
+_int8 = struct.Struct("!q").unpack
+_oid = struct.Struct("!I").unpack
+_LOADERS: dict[int, Callable[[bytes], Any]] = {
+    psycopg.adapters.types["int8"].oid: lambda value: _int8(value)[0],
+    psycopg.adapters.types["oid"].oid: lambda value: _oid(value)[0],
+    psycopg.adapters.types["text"].oid: lambda value: value.decode(),
+    _JSON: lambda value: value,
+}
+
+
+class PreparedStatement:
+    """One statement with named parameters. Values are str, int, StateText or None; columns int8, oid, text or json."""
+
+    def __init__(self, name: str, text: bytes) -> None:
+        self._name = f"checkpoint_{name}".encode()
+        found: dict[str, int] = {}
+
+        def numbered(match: re.Match[bytes]) -> bytes:
+            return b"$%d" % found.setdefault(match[1].decode(), len(found) + 1)
+
+        self._text = re.sub(rb"%\((\w+)\)s", numbered, text)
+        self._names = tuple(found)
+        self._types = [_JSON if name == "state_data" else 0 for name in found]
+        self._loaders: Sequence[Callable[[bytes], Any]] | None = None
+        self._uses = 0
+        self._prepared_on: Connection[Any] | None = None
+
+    def row(self, connection: Connection[Any], parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """The first row, or None. Raises psycopg.Error."""
+        values = [_dump(parameters[name]) for name in self._names]
+        pgconn = connection.pgconn
+        self._uses += 1
+        if connection.prepare_threshold is None or self._uses <= UNPREPARED_USES:
+            pgconn.send_query_params(self._text, values, self._types, None, Format.BINARY)
+        else:
+            if self._prepared_on is not connection:
+                pgconn.send_prepare(self._name, self._text, self._types)
+                _result(connection)
+                self._prepared_on = connection
+            pgconn.send_query_prepared(self._name, values, None, Format.BINARY)
+        result = _result(connection)
+        if not result.ntuples:
+            return None
+        if self._loaders is None:
+            self._loaders = [_LOADERS[result.ftype(column)] for column in range(result.nfields)]
+        return tuple(
+            None if (value := result.get_value(0, column)) is None else load(value)
+            for column, load in enumerate(self._loaders)
+        )
+
+
+def _result(connection: Connection[Any]) -> Any:
+    *_, result = connection.wait(generators.execute(connection.pgconn))
+    if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        return result
+    raise error_from_result(result)
+
+
+def _dump(value: str | int | StateText | None) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, StateText):
+        return value.text
+    return None if value is None else b"%d" % value
