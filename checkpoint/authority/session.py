@@ -74,6 +74,7 @@ class Session:
         self._greeting: Greeting | None = None
         self._prepare = True
         self._outdated = False
+        self._last_words = False
         self.clock = ServerClock()
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
         self._statements = self.load("statements.sql")
@@ -118,15 +119,25 @@ class Session:
             self._cursor = connection.cursor(binary=True)
         return self._cursor
 
-    @staticmethod
-    def _has_ended(connection: Connection[Any]) -> bool:
-        """Whether the server has ended the idle session: seen before a statement goes out, nothing is uncertain."""
+    def _has_ended(self, connection: Connection[Any]) -> bool:
+        """Whether the server has ended the idle session: seen before a statement goes out, nothing is uncertain.
+
+        What waits on the socket of an idle session is its last words, its end, or a mere notice.
+        """
+        self._last_words = False
         try:
-            if select.select([connection], [], [], 0)[0]:
+            while select.select([connection], [], [], 0)[0] and not self._last_words:
                 connection.pgconn.consume_input()
+                connection.pgconn.is_busy()  # reads what came
+                if connection.closed:
+                    return True
         except (psycopg.Error, OSError, ValueError):
             return True
-        return connection.closed
+        return self._last_words or connection.closed
+
+    def _hear(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        self._last_words = diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
+        self._on_notice(diagnostic)
 
     @property
     def greeting(self) -> Greeting:
@@ -192,7 +203,7 @@ class Session:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise DatabaseUnusable(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8'")
-        connection.add_notice_handler(self._on_notice)
+        connection.add_notice_handler(self._hear)
         adapt(connection)
         greeting = self._ask(connection, limit)
         if greeting is None or (greeting.schema_version or 0) < migrations.latest():

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkpoint.cli.commands import COMMANDS
+from checkpoint.cli.parser import Words
 from tests.support.command_line import COLUMNS, unstyled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from checkpoint.cli.commands import Command
     from tests.cli.conftest import Key
     from tests.support.command_line import CommandLine
     from tests.support.place import Place
@@ -124,17 +126,24 @@ def test_without_rich_it_is_plain_and_says_what_is_missing(run: CommandLine, ids
     assert run.at_terminal("get", *ids, "--json", **without).out.startswith('{"success":true')
 
 
-def test_the_help_shows_every_command_and_examples_within_80_columns(run_offline: CommandLine) -> None:
-    """Of the whole, and of each command, whose example begins with what one types."""
-    whole = run_offline("--help").out
-    assert re.findall(r"^  ([a-z-]+) {2,}\S", whole.split("commands:")[1].split("examples:")[0], re.MULTILINE) == [
-        command.name for command in COMMANDS
-    ]
-    for command in COMMANDS:
-        done = run_offline(command.name, "--help")
-        assert done.status == 0
-        assert max(map(len, done.out.splitlines())) <= COLUMNS
-        assert all(example in done.out for example in command.examples)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_help_of_a_command_has_examples_and_80_columns(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every example is there as one would type it."""
+    with pytest.raises(SystemExit, match="0"):
+        Words([command.name, "--help"])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= COLUMNS
+    assert all(f"  {example}\n" in shown for example in command.examples)
+
+
+def test_the_help_lists_every_command(run_offline: CommandLine) -> None:
+    """With what it is for, in 80 columns."""
+    done = run_offline("--help")
+    listed = done.out.split("commands:")[1].split("examples:")[0]
+    assert re.findall(r"^  ([a-z-]+) {2,}\S", listed, re.MULTILINE) == [command.name for command in COMMANDS]
+    assert (done.status, max(map(len, done.out.splitlines())) <= COLUMNS) == (0, True)
 
 
 def test_no_word_at_all_shows_the_help(run_offline: CommandLine) -> None:

@@ -1,0 +1,1 @@
+"""The page that comes with a verification's report."""
