@@ -12,7 +12,7 @@ DEVELOPMENT = .venv/ready-dev
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-containers lint types check chaos fuzz soak clean
+.PHONY: help run test test-containers test-browser lint types check chaos fuzz soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,10 @@ test: $(DEVELOPMENT) ## all tests, on TEST_DATABASE_URL, else in a container, el
 
 test-containers: $(DEVELOPMENT) ## all tests, on PostgreSQL in a container and no other
 	$(PY) -m pytest --containers $(ARGS)
+
+test-browser: CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome || echo chromium)
+test-browser: $(DEVELOPMENT) ## the page of a verify report in a headless Chromium, or in the one that CHROMIUM names
+	CHROMIUM="$(CHROMIUM)" $(PY) -m pytest tests/browser $(ARGS)
 
 lint: $(DEVELOPMENT) ## style and formatting
 	$(PY) -m ruff check .

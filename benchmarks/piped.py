@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RUNNER = [sys.executable, os.path.join(REPOSITORY, "runner.py")]
 SUCCESS = b'{"success":true,'
 CHUNK = 1024 * 1024
 _CPU_OF_PROCESS = 2  # the kernel's clock of a process's threads together

@@ -38,6 +38,11 @@ class Server(msgspec.Struct, frozen=True):
     synchronous_commit: str
     lz4: bool
 
+    @property
+    def about(self) -> str:
+        """In a few words."""
+        return f"PostgreSQL {self.version} {'with' if self.lz4 else 'without'} lz4"
+
 
 @contextmanager
 def place() -> Iterator[str]:

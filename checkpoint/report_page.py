@@ -116,13 +116,13 @@ def _steps(summary: Mapping[str, Any], reasons: Mapping[str, int]) -> Iterator[s
         )
     if counts["cache_only"] or "no_revision" in reasons:
         yield (
-            "See whether entries that PostgreSQL does not have are still needed: <code>cache</code> put them there, or "
+            "See whether entries that PostgreSQL does not know are still needed: <code>cache</code> put them there, or "
             "somebody else has deleted the checkpoints. <code>save</code> what must stay; a rebuild drops them."
         )
     if "behind" in reasons:
         yield (
-            "Where the cache is behind, <code>cached_get</code> may answer with an older state until the entry expires; "
-            "<code>get</code> never does."
+            "Where the cache is behind, <code>cached_get</code> may answer with an older state until the entry "
+            "expires; <code>get</code> never does."
         )
     if counts["pg_only"]:
         yield "What only PostgreSQL has is safe; to read it takes a little longer until the cache has it too."

@@ -27,16 +27,21 @@ UNPREPARED_USES = 2  # a process of one request does not pay for preparing
 _JSON = psycopg.adapters.types["json"].oid
 _int8 = struct.Struct("!q").unpack
 _oid = struct.Struct("!I").unpack
+_MICROS_TO_2000 = 946_684_800_000_000  # from the epoch to PostgreSQL's own; its unit is the microsecond too
 _LOADERS: dict[int, Callable[[bytes], Any]] = {
     psycopg.adapters.types["int8"].oid: lambda value: _int8(value)[0],
     psycopg.adapters.types["oid"].oid: lambda value: _oid(value)[0],
+    psycopg.adapters.types["timestamptz"].oid: lambda value: _int8(value)[0] + _MICROS_TO_2000,
     psycopg.adapters.types["text"].oid: lambda value: value.decode(),
     _JSON: lambda value: value,
 }
 
 
 class PreparedStatement:
-    """One statement with named parameters. Values are str, int, StateText or None; columns int8, oid, text or json."""
+    """One statement with named parameters.
+
+    Values are str, int, StateText or None; columns int8, oid, text, json (as bytes) or timestamptz (as microseconds).
+    """
 
     def __init__(self, name: str, text: bytes) -> None:
         self._name = f"checkpoint_{name}".encode()

@@ -42,8 +42,7 @@ WHERE c.tenant_id = EXCLUDED.tenant_id
   AND c.kind = 'checkpoint'
   AND c.updated_at <= 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond'
   AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
+RETURNING id, created_at, updated_at, revision, {table}::regclass::oid, pg_catalog.clock_timestamp();
 
 -- name: save_together
 -- The same for several keys at once, locked in key order so that two such statements never wait for each other; times
@@ -92,8 +91,7 @@ SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s
 FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
 WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 ON CONFLICT (workflow_id, step_id) DO NOTHING
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
+RETURNING id, created_at, updated_at, revision, {table}::regclass::oid, pg_catalog.clock_timestamp();
 
 -- name: save_over
 -- Writes the state only over the expected revision of the tenant's own row; never inserts.
@@ -105,8 +103,7 @@ SET state_data = %(state_data)s,
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
   AND tenant_id = %(tenant_id)s AND kind = 'checkpoint' AND revision = %(expected_revision)s
   AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
-RETURNING id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint, revision,
-          {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
+RETURNING id, created_at, updated_at, revision, {table}::regclass::oid, pg_catalog.clock_timestamp();
 
 -- name: standing
 -- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
@@ -118,8 +115,7 @@ WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
 
 -- name: get
 -- The row of one key, as it is committed now; where there is none, the table's oid still comes.
-SELECT {table}::regclass::oid, c.tenant_id, c.state_data, c.id, c.revision,
-       (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint
+SELECT {table}::regclass::oid, c.tenant_id, c.state_data, c.id, c.revision, c.created_at, c.updated_at
 FROM (VALUES (1)) AS always
 LEFT JOIN {schema}.workflow_checkpoints AS c
        ON c.workflow_id = %(workflow_id)s AND c.step_id = %(step_id)s

@@ -221,7 +221,17 @@ class Cache:
 
     def _entry(self, record: Record, cached_at: int) -> Entry:
         return Entry(
-            **msgspec.structs.asdict(record), cached_at=cached_at, source=self._source, store_id=self._store_id
+            record.workflow_id,
+            record.step_id,
+            record.tenant_id,
+            record.state_data,
+            record.id,
+            record.revision,
+            record.created_at,
+            record.updated_at,
+            cached_at,
+            self._source,
+            self._store_id,
         )
 
     def _found(self, entry: Entry | None, store_id: str | None, tenant_id: str | None) -> Found | None:

@@ -16,7 +16,7 @@ JOIN checkpoint_cache AS c
 
 -- name: put
 -- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back. Where it
--- does although the row was saved later, the numbers began again, as after a restore.
+-- does although the row was saved later, the numbers began again, as after a restore. Tells the count of writes before it.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
@@ -28,7 +28,8 @@ WHERE checkpoint_cache.id IS NULL
    OR checkpoint_cache.source <> excluded.source
    OR checkpoint_cache.store_id IS NOT excluded.store_id
    OR (excluded.id, excluded.revision) >= (checkpoint_cache.id, checkpoint_cache.revision)
-   OR excluded.updated_at > checkpoint_cache.updated_at;
+   OR excluded.updated_at > checkpoint_cache.updated_at
+RETURNING (SELECT writes FROM cache_history);
 
 -- name: put_lossy
 -- Writes an entry that PostgreSQL does not know, unless another tenant's entry of the same store stands there.

@@ -72,15 +72,22 @@ class CacheStore:
         """Writes confirmed entries in one transaction, each unless a newer one stands there; large ones as a mark."""
         entries = [entry if self.takes(entry) else entry.without_state() for entry in entries]
 
-        def work(connection: sqlite3.Connection) -> None:
+        def one(connection: sqlite3.Connection) -> None:
+            before = self.connection.writes_seen
+            row = connection.execute(self._sql["put"], entries[0].row()).fetchone()
+            if row is not None:
+                self.connection.saw(row[0] + 1, before)
+
+        def several(connection: sqlite3.Connection) -> None:
             before = self.connection.writes_seen
             connection.executemany(self._sql["put"], [entry.row() for entry in entries])
             self._forget_ended(connection, entries)
             self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
 
-        alone = len(entries) == 1 and entries[0].state_data is not None  # one statement is a transaction by itself
-        change = self.connection.run if alone else self.connection.change
-        self._with_room(sum(entry.size for entry in entries), lambda: change(work))
+        if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
+            self._with_room(entries[0].size, lambda: self.connection.run(one))
+        else:
+            self._with_room(sum(entry.size for entry in entries), lambda: self.connection.change(several))
 
     def put_lossy(self, entry: Entry, busy_ms: int) -> bool:
         """Writes an entry that PostgreSQL does not know; False where another tenant's entry stands there."""

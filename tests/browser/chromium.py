@@ -23,6 +23,7 @@ FLAGS = (
     "--headless",
     "--no-sandbox",  # it opens what the tests have written, and root cannot have the sandbox
     "--disable-gpu",
+    "--hide-scrollbars",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
@@ -76,9 +77,7 @@ class Browser:
         self.requested.clear()
         self.complaints.clear()
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Page.navigate", url=page.as_uri())
         self.until("document.readyState === 'complete' && location.protocol === 'file:'")
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Key
     from tests.support.command_line import CommandLine
     from tests.support.place import Place
@@ -106,13 +105,11 @@ def test_an_approval_from_the_question_to_the_file(run: CommandLine, ids: Key, t
     waiting = run(*asked, "--report", "@out.md", "--output", f"{ids.workflow}.md", "--expires-in", "1d")
     token = next(line.split("\t")[1] for line in waiting.out.splitlines() if line.startswith("approval_token\t"))
     head, *rows = run("pending").out.splitlines()
-    (row,) = (row for row in rows if row.startswith(ids.workflow))
-    assert dict(zip(head.split("\t"), row.split("\t"), strict=True)) | {"report": r"# Order 7\u000a\u0009fine\u000a"} == (
-        dict(zip(head.split("\t"), row.split("\t"), strict=True))
-    )
+    (row,) = (row.split("\t") for row in rows if row.startswith(ids.workflow))
+    assert dict(zip(head.split("\t"), row, strict=True))["report"] == r"# Order 7\u000a\u0009fine\u000a"
     done = run("approve", *ids, "-", "--by", "ann", stdin=f"{token}\n".encode())
     assert (done.status, "status\tcompleted" in done.out) == (0, True)
     output = next(line.split("\t")[1] for line in done.out.splitlines() if line.startswith("output\t"))
-    assert open(output, encoding="utf-8").read() == "# Order 7\n\tfine\n"
+    assert Path(output).read_text(encoding="utf-8") == "# Order 7\n\tfine\n"
     refused = run("reject", *ids, token)
     assert (refused.status, refused.err.startswith("checkpoint: ALREADY_DECIDED")) == (1, True)

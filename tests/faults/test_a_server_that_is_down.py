@@ -29,15 +29,11 @@ def test_every_answer_is_true_while_the_server_is_down_and_it_serves_again_after
     assert save(worker, 1)["success"]
     getattr(server, how)()
     try:
-        with bounded():
-            assert save(worker, 2)["code"] == "PG_WRITE_UNKNOWN"  # the lost connection had taken it
         for action in EVERY_ACTION:
             with bounded():
                 fails(worker, action)
         health = ask(worker, "healthcheck")["data"]
         assert (health["status"], health["pg"]["ok"]) == ("down", False)
-        stale = worker.request({"action": "cached_get", **KEY, "allow_stale": True})
-        assert stale["code"] == "PG_READ_ERROR"  # after an unknown outcome nothing of that key is left in the cache
     finally:
         server.start()
     assert worker.request({"action": "get", **KEY})["data"]["state_data"] == {"n": 1}

@@ -96,7 +96,7 @@ def test_a_lock_that_stays_is_waited_for_in_bounded_time(
     start: Here, server: OwnServer, own_schema: str, bounded: Callable[..., AbstractContextManager[None]]
 ) -> None:
     """No session setting bounds a statement here, the client does: it is cancelled, and certainly nothing is written."""
-    worker = start()
+    worker = start(CHECKPOINT_STATEMENT_TIMEOUT="0.3")
     assert save(worker, 1)["success"]
     with psycopg.connect(server.url) as other:
         other.execute(f"LOCK TABLE {own_schema}.workflow_checkpoints")

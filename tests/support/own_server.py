@@ -9,19 +9,20 @@ import signal
 import socket
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from checkpoint.embedded.account import server_account
 from checkpoint.embedded.programs import find_programs, reachable_programs
+from tests.support.database import Connection, connection
 from tests.support.process import until
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
 
-FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "16MB"}
+FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "16MB", "deadlock_timeout": "100ms"}
 INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 INITDB_SECONDS = 120
 WITH_PASSWORD = "with_password"  # the one role that needs one; all others are trusted
@@ -36,6 +37,7 @@ class OwnServer:
         self.folder = cluster
         self.port = free_port()
         self._child: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
 
     @property
     def url(self) -> str:
@@ -71,22 +73,29 @@ class OwnServer:
         who = role if password is None else f"{role}:{password}"
         return f"postgresql://{who}@127.0.0.1:{self.port}/{database}"
 
-    def query(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:
-        """Rows of a statement of the test's own, as a superuser or with `url`, on a connection of its own."""
-        with psycopg.connect(url or self.url, autocommit=True) as connection:
-            cursor = connection.execute(statement)
-            return [] if cursor.description is None else cursor.fetchall()
+    def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
+        """Rows of a statement of the test's own, as a superuser on a kept connection, or on a new one to `url`."""
+        if url is not None:
+            with connection(url) as other:
+                return _rows(other, statement)
+        try:
+            return _rows(self._kept(), statement)
+        except psycopg.OperationalError:
+            if not self._kept().broken:
+                raise
+            self._close()  # the server had ended it
+            return _rows(self._kept(), statement)
 
     def alter(self, **settings: str | None) -> None:
         """Changes settings while it runs, and waits until new sessions have them; None sets one back."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("SET default_transaction_read_only = off")
+        with connection(self.url) as other:
+            other.execute("SET default_transaction_read_only = off")
             for name, value in settings.items():
                 change = f"RESET {name}" if value is None else f"SET {name} = '{value}'"
-                connection.execute(f"ALTER SYSTEM {change}")
-            (before,) = connection.execute("SELECT pg_conf_load_time()").fetchone() or (None,)
-            connection.execute("SELECT pg_reload_conf()")
-        until(lambda: self.query("SELECT pg_conf_load_time()") != [(before,)], "the settings are in force")
+                other.execute(f"ALTER SYSTEM {change}")
+            before = self.query("SELECT pg_conf_load_time()", self.url)
+            other.execute("SELECT pg_reload_conf()")
+        until(lambda: self.query("SELECT pg_conf_load_time()", self.url) != before, "the settings are in force")
 
     def promote(self) -> None:
         """Makes a standby a primary, and returns when it takes writes."""
@@ -94,11 +103,13 @@ class OwnServer:
 
     def end(self) -> None:
         """Ends it, in whatever state it is."""
+        self._close()
         if self._child is not None and self._child.poll() is None:
             self.thaw()
             self.stop_at_once()
 
     def _end(self, how: signal.Signals) -> None:
+        self._close()
         children = self._children()
         os.kill(self._pid(), how)
         assert self._child is not None
@@ -113,6 +124,16 @@ class OwnServer:
         except psycopg.OperationalError:
             return False
         return True
+
+    def _kept(self) -> Connection:
+        if self._connection is None:
+            self._connection = psycopg.connect(self.url, autocommit=True)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _pid(self) -> int:
         assert self._child is not None
@@ -190,6 +211,11 @@ class OwnServers:
             rules = template / "pg_hba.conf"
             rules.write_text(f"host all {WITH_PASSWORD} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
         return template
+
+
+def _rows(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(statement.encode())
+    return [] if cursor.description is None else cursor.fetchall()
 
 
 def free_port() -> int:
