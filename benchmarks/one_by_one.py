@@ -13,7 +13,7 @@ from benchmarks import langgraph_savers as langgraph
 from benchmarks import raw
 from benchmarks.figure import OURS, Aim, Row, at_least, at_most, cost, speed
 from benchmarks.interleaved import interleaved
-from benchmarks.states import States
+from benchmarks.states import KB, States
 from benchmarks.workers import BARE, OBJECTS, asked, asked_with_objects, bare_worker, line, our_worker
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from benchmarks.run import Run
     from benchmarks.servers import Server
 
-KB = 1024
 STATES = 16
 KEPT = 50  # steps that are read, and saved over
 OPERATIONS = {1: 200, 100: 40}

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 LEAST_PAGES = 16
 OPEN_TRIES = 3
-WAL_LOOK_SECONDS = 0.05  # looking costs, and only processes that open the file meanwhile are led astray
+WAL_LOOK_SECONDS = 0.05  # a look costs, and a reader still holds what was in it
 WAL_BYTES = 16 * 1024 * 1024
 STATEMENTS = sqlfile.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), "statements.sql"))
 
@@ -40,10 +40,10 @@ class CacheConnection:
         self._made = 0
         self._look_at_wal_at = 0.0
 
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def run(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
         try:
-            return work(self._open())
+            return work(self._open(writes=writes))
         except CacheError:
             raise
         except (sqlite3.Error, OverflowError, UnicodeError, OSError, Damage) as error:
@@ -51,7 +51,7 @@ class CacheConnection:
                 self._files.move_aside(self._identity[0] if self._identity else None)
                 self.close()
                 with contextlib.suppress(CacheError, sqlite3.Error, OSError):
-                    self._open()  # a fresh one at once, so that it is known to be older than what comes next
+                    self._open(writes=True)  # a fresh one at once, so that it is known to be older than what comes next
                 raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
             if not is_busy(error) and not is_full(error):
                 self.close()
@@ -72,7 +72,7 @@ class CacheConnection:
                 raise
             return result
 
-        return self.run(transaction)
+        return self.run(transaction, writes=True)
 
     @property
     def writes_seen(self) -> int:
@@ -109,11 +109,11 @@ class CacheConnection:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, *, writes: bool) -> sqlite3.Connection:
         replaced = False
         if self._connection is not None:
             now = time.monotonic()
-            wal_too = now >= self._look_at_wal_at
+            wal_too = writes or now >= self._look_at_wal_at
             if wal_too:
                 self._look_at_wal_at = now + WAL_LOOK_SECONDS
             if self._files.are_still(self._identity, wal_too=wal_too):

@@ -85,7 +85,7 @@ class CacheStore:
             self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
 
         if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
-            self._with_room(entries[0].size, lambda: self.connection.run(one))
+            self._with_room(entries[0].size, lambda: self.connection.run(one, writes=True))
         else:
             self._with_room(sum(entry.size for entry in entries), lambda: self.connection.change(several))
 

@@ -148,7 +148,7 @@ def test_a_large_wal_with_a_short_shm_does_not_end_the_worker(patient_worker: Wo
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM checkpoint_cache").fetchone()  # holds the -wal as it is
         for step in STEPS:
-            done(patient_worker, "save", workflow_id="wf", step_id=step, state_data={"x": step + "x" * 900_000})
+            done(patient_worker, "save", workflow_id="wf", step_id=step, state_data={"x": step + "x" * 1_800_000})
         shm = folder / f"{NAME}-shm"
         assert shm.stat().st_size > 32768
         reader.execute("ROLLBACK")
