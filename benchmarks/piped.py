@@ -23,13 +23,18 @@ class Refused(Exception):
     """An answer was not a success; the message holds its beginning."""
 
 
+def clean_environment() -> dict[str, str]:
+    """The environment without what would change how a worker or Python behaves."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+
+
 class Piped:
     """A process spoken to through its stdin and stdout; its stderr goes where ours goes."""
 
     def __init__(self, argv: list[str], settings: Mapping[str, str]) -> None:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        environment = clean_environment() | dict(settings)
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean | dict(settings), bufsize=0
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -83,7 +83,7 @@ class InProcess:
         self, action: str, kind: type[R], on_progress: Callable[[int, int | None], None] | None = None, **fields: object
     ) -> R:
         """The answer as a `kind`. Raises CheckpointError, and RuntimeError where the manager cannot be used."""
-        request = _request(action, fields)
+        request = request_of(action, fields)
         if os.getpid() != self._process:
             raise RuntimeError("this manager belongs to another process; make one after the fork")
         with self._lock:
@@ -125,7 +125,7 @@ def _written(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _request(action: str, fields: Mapping[str, object]) -> envelope.Request | CheckpointError:
+def request_of(action: str, fields: Mapping[str, object]) -> envelope.Request | CheckpointError:
     """The request that the same line of JSON would make; a CheckpointError where there is no such line."""
     given = {name: value for name, value in fields.items() if value is not None}
     try:

@@ -52,7 +52,8 @@ def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str,
     try:
         records = runtime.authority.upsert.save_together(states)
     except CheckpointError as error:
-        if error.code == "INVALID_ARG":  # one of them cannot be stored: only that one fails
+        refused = error.code == "PG_WRITE_ERROR" and not error.unreachable
+        if error.code == "INVALID_ARG" or refused:  # one of them cannot be stored: only that one fails
             return [_alone(runtime, arguments) for arguments in group]
         _forget_if_unknown(runtime, error, states)
         return [error] * len(group)

@@ -52,9 +52,9 @@ class Address:
             self._hosts = 1 + _host(parameters).count(",")
         return self._hosts
 
-    def has_more_hosts_than_known(self, connection: psycopg.Connection[Any]) -> bool:
+    def has_more_hosts_than_known(self, connection: psycopg.Connection[Any], parameters: Mapping[str, Any]) -> bool:
         """Whether a service file gave several hosts, of which the first that answers may only read. Remembers them."""
-        if self._several_by_service or "," in _host(connection.info.get_parameters()):
+        if self._several_by_service or "," in _host(parameters):
             return False
         resolved = {option.keyword: option.val or b"" for option in connection.pgconn.info}
         if b"," not in (resolved[b"host"] or resolved[b"hostaddr"]) or resolved[b"target_session_attrs"] != b"any":

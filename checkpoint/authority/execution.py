@@ -105,8 +105,12 @@ class Executor:
             return
         if failure is Failure.BROKEN and writes and not attempts.certain:
             self._unknown(error)
-        self._log("ERROR", "PostgreSQL failed", code=code, reason=sentence(error), sqlstate=error.sqlstate)
-        raise CheckpointError(code, sentence(error), unreachable=failure is Failure.BROKEN) from None
+        reason = sentence(error)
+        if error.sqlstate == "42501":
+            reason += self.session.grant_that_helps()
+        self._log("ERROR", "PostgreSQL failed", code=code, reason=reason, sqlstate=error.sqlstate)
+        unreachable = failure is Failure.BROKEN or error.sqlstate == "57014"
+        raise CheckpointError(code, reason, unreachable=unreachable) from None
 
     def _connect(self, code: str, *, certain: bool) -> Connection[Any]:
         try:

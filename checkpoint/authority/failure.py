@@ -70,8 +70,6 @@ def sentence(error: psycopg.Error) -> str:
     text = f"PostgreSQL answered {type(error).__name__} (SQLSTATE {state})"
     if state.startswith(_PLAIN_MESSAGE_CLASSES) and error.diag.message_primary:
         text += f": {error.diag.message_primary}"
-    if state == "42501":
-        text += "; grant it to the role of DATABASE_URL"
     if state == "57014":
         text += "; CHECKPOINT_STATEMENT_TIMEOUT sets the limit"
     return text

@@ -13,10 +13,10 @@ import msgspec
 import psycopg
 
 from checkpoint import sqlfile
-from checkpoint.authority import migrations
+from checkpoint.authority import grants, migrations
 from checkpoint.authority.adaptation import adapt
 from checkpoint.authority.address import Address, in_words, secrets_of
-from checkpoint.authority.failure import DatabaseUnusable, Unreachable, connect_sentence
+from checkpoint.authority.failure import DatabaseUnusable, Unreachable, connect_sentence, sentence
 from checkpoint.authority.prepared import PreparedStatement
 from checkpoint.authority.server_clock import ServerClock
 
@@ -119,6 +119,15 @@ class Session:
             self._cursor = connection.cursor(binary=True)
         return self._cursor
 
+    def grant_that_helps(self) -> str:
+        """What to grant after a refusal for want of a right, as the end of a sentence."""
+        return "" if self._connection is None else self._grant_that_helps(self._connection)
+
+    def _grant_that_helps(self, connection: Connection[Any]) -> str:
+        with self._watchdog.guard(connection, self._settings.connect_timeout):
+            grant = grants.missing(connection, self.schema)
+        return f"; have its owner say: {grant}" if grant else "; grant it to the role of DATABASE_URL"
+
     def _has_ended(self, connection: Connection[Any]) -> bool:
         """Whether the server has ended the idle session: seen before a statement goes out, nothing is uncertain.
 
@@ -186,12 +195,21 @@ class Session:
         except psycopg.Error as error:
             raise Unreachable(connect_sentence(error, in_words(parameters), secrets_of(parameters))) from None
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever the role's default is
-        if self.address.has_more_hosts_than_known(connection):
+        if self.address.has_more_hosts_than_known(connection, parameters):
             connection.close()
             return self._connect(give_up_at)
         try:
             limit = started + self._settings.connect_timeout * self.address.hosts()
             self._greet(connection, min(limit, give_up_at), give_up_at)
+        except psycopg.errors.InsufficientPrivilege as error:
+            with contextlib.closing(connection):
+                raise DatabaseUnusable(sentence(error) + self._grant_that_helps(connection)) from None
+        except psycopg.errors.UndefinedColumn:
+            connection.close()
+            raise DatabaseUnusable(
+                f"the schema {self.schema} holds a table workflow_checkpoint_migrations or workflow_checkpoint_store "
+                "that this program did not make; set CHECKPOINT_SCHEMA to a schema of its own"
+            ) from None
         except BaseException:
             with contextlib.suppress(psycopg.Error, OSError):
                 connection.close()

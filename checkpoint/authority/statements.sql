@@ -106,12 +106,19 @@ WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
 RETURNING id, created_at, updated_at, revision, {table}::regclass::oid, pg_catalog.clock_timestamp();
 
 -- name: standing
--- What stands under a key, without its state: why a write was refused, or whether it is the one that stands there.
-SELECT tenant_id, kind, revision, write_id::text, id,
-       (extract(epoch FROM created_at) * 1000000)::bigint, (extract(epoch FROM updated_at) * 1000000)::bigint,
-       updated_at > pg_catalog.clock_timestamp(), (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
-FROM {schema}.workflow_checkpoints
-WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s;
+-- The clock, and what stands under a key, without its state: why a write was refused, or whether it is the one there.
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint,
+       c.tenant_id, c.kind, c.revision, c.write_id::text, c.id,
+       (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint,
+       c.updated_at > pg_catalog.clock_timestamp()
+FROM (VALUES (1)) AS always
+LEFT JOIN {schema}.workflow_checkpoints AS c ON c.workflow_id = %(workflow_id)s AND c.step_id = %(step_id)s;
+
+-- name: lock_key
+-- Holds the row of a key until the transaction ends; nobody saves it meanwhile. Tells when it was saved last.
+SELECT (extract(epoch FROM updated_at) * 1000000)::bigint FROM {schema}.workflow_checkpoints
+WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s
+FOR UPDATE;
 
 -- name: get
 -- The row of one key, as it is committed now; where there is none, the table's oid still comes.
@@ -265,6 +272,10 @@ SELECT NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.current_setting('transa
        pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off' AS durable,
        pg_catalog.row_security_active({table}::regclass)
            AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security;
+
+-- name: clock
+-- PostgreSQL's clock.
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
 
 -- name: rows_ahead
 -- Whether the tenant has rows of that key or workflow that were saved later than the clock tells now.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from checkpoint.authority.execution import Executor
 
 REFUSED_TRIES = 10
+HOPEFUL_TRIES = 2
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -66,10 +67,14 @@ class Upsert:
         uncertain = False
 
         def work(cursor: Cursor[Any]) -> Record:
-            ahead_us = 0  # of a row that was saved later than the clock tells: it counts as the time sent
-            for _ in range(REFUSED_TRIES):
+            standing = None
+            for tries in range(REFUSED_TRIES):
+                ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
                 parameters["sent_us"] = max(self._session.clock.earliest(), ahead_us)
-                row = self._one_of_tenant(cursor, name, parameters)
+                if tries < HOPEFUL_TRIES:
+                    row = self._one_of_tenant(cursor, name, parameters)
+                else:
+                    row = self._one_under_lock(cursor, name, parameters)
                 if row is not None:
                     return self._record(state, row)
                 standing = self._standing(cursor, state)
@@ -78,7 +83,6 @@ class Upsert:
                 if standing is None and expected_revision and self._is_hidden(cursor, parameters):
                     raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
-                ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
             if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
             raise CheckpointError(
@@ -144,6 +148,14 @@ class Upsert:
                 raise
             raise refusal from None
 
+    def _one_under_lock(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The same while the row is held, so that others who save it all the time cannot be later again and again."""
+        with cursor.connection.transaction():
+            locked = cursor.execute(self._session.statement("lock_key"), parameters).fetchone()
+            if locked is not None:
+                parameters["sent_us"] = max(parameters["sent_us"], locked[0])
+            return self._one_of_tenant(cursor, name, parameters)
+
     def _is_hidden(self, cursor: Cursor[Any], parameters: dict[str, Any]) -> bool:
         """Whether a row stands under the key that the policies hide: then an insert, taken back, does nothing."""
         if not hides_rows(self._session, cursor, parameters["tenant_id"]):
@@ -160,11 +172,9 @@ class Upsert:
     def _standing(self, cursor: Cursor[Any], state: State) -> _Standing | None:
         key = {"workflow_id": state.workflow_id, "step_id": state.step_id}
         row = cursor.execute(self._session.statement("standing"), key).fetchone()
-        if row is None:
-            return None
-        *columns, clock_us = row
+        clock_us, tenant_id, *columns = row or (0, None)
         self._session.clock.tell(clock_us)
-        return _Standing(*columns)
+        return None if tenant_id is None else _Standing(tenant_id, *columns)
 
 
 def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int | None, *, uncertain: bool) -> None:

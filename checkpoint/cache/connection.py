@@ -40,10 +40,16 @@ class CacheConnection:
         self._made = 0
         self._look_at_wal_at = 0.0
 
-    def run(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
-        """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does."""
+    def run(self, work: Callable[[sqlite3.Connection], T], *, thorough: bool = False) -> T:
+        """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does.
+
+        What changes the file, or speaks of all of it, is `thorough`: the -wal is looked at, too.
+        """
         try:
-            return work(self._open(writes=writes))
+            result = work(self._open(thorough=thorough))
+            if thorough:
+                self._files.note_shm()
+            return result
         except CacheError:
             raise
         except (sqlite3.Error, OverflowError, UnicodeError, OSError, Damage) as error:
@@ -51,7 +57,9 @@ class CacheConnection:
                 self._files.move_aside(self._identity[0] if self._identity else None)
                 self.close()
                 with contextlib.suppress(CacheError, sqlite3.Error, OSError):
-                    self._open(writes=True)  # a fresh one at once, so that it is known to be older than what comes next
+                    self._open(
+                        thorough=True
+                    )  # a fresh one at once, so that it is known to be older than what comes next
                 raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
             if not is_busy(error) and not is_full(error):
                 self.close()
@@ -72,7 +80,7 @@ class CacheConnection:
                 raise
             return result
 
-        return self.run(transaction, writes=True)
+        return self.run(transaction, thorough=True)
 
     @property
     def writes_seen(self) -> int:
@@ -109,11 +117,11 @@ class CacheConnection:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {self._busy_ms}")
 
-    def _open(self, *, writes: bool) -> sqlite3.Connection:
+    def _open(self, *, thorough: bool) -> sqlite3.Connection:
         replaced = False
         if self._connection is not None:
             now = time.monotonic()
-            wal_too = writes or now >= self._look_at_wal_at
+            wal_too = thorough or now >= self._look_at_wal_at
             if wal_too:
                 self._look_at_wal_at = now + WAL_LOOK_SECONDS
             if self._files.are_still(self._identity, wal_too=wal_too):
@@ -122,7 +130,7 @@ class CacheConnection:
             self.close()
         connection = self._connect_to_sound_file()
         before, self._identity = self._identity, self._files.identity()
-        self._files.opened()
+        self._files.note_shm()
         # -wal and -shm alone may have gone with the last connection, and an inode may be used again.
         if replaced or (before and (before[0], self._made) != (self._identity[0], self._files.made)):
             self._files.writes_seen = 0

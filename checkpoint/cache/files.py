@@ -70,8 +70,8 @@ class CacheFiles:
         self._shm_size = max(self._shm_size, shm.st_size)
         return True
 
-    def opened(self) -> None:
-        """Takes note that a connection was made: the length of its `-shm` counts from now on."""
+    def note_shm(self) -> None:
+        """Takes note of the length of the `-shm`, after a connection was made or may have made it longer."""
         with contextlib.suppress(OSError):
             self._shm_size = os.stat(self._shm_path).st_size
 

@@ -85,7 +85,7 @@ class CacheStore:
             self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
 
         if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
-            self._with_room(entries[0].size, lambda: self.connection.run(one, writes=True))
+            self._with_room(entries[0].size, lambda: self.connection.run(one, thorough=True))
         else:
             self._with_room(sum(entry.size for entry in entries), lambda: self.connection.change(several))
 
@@ -153,7 +153,7 @@ class CacheStore:
                 "after_step": after[1],
                 "limit": PAGE,
             }
-            last, digests = self.connection.run(partial(self._page, scope=scope, ours=ours))
+            last, digests = self.connection.run(partial(self._page, scope=scope, ours=ours), thorough=True)
             yield from digests
             if last is None:
                 return
@@ -179,7 +179,7 @@ class CacheStore:
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
             return pages * page_size, str(mode)
 
-        return self.connection.run(work)
+        return self.connection.run(work, thorough=True)
 
     def _page(
         self, connection: sqlite3.Connection, scope: dict[str, Any], ours: Callable[[Entry], bool]

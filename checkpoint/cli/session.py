@@ -9,7 +9,7 @@ import msgspec
 from checkpoint import envelope, settings
 from checkpoint.dispatch import Dispatcher
 from checkpoint.errors import CheckpointError
-from checkpoint.in_process import _request as request_of
+from checkpoint.in_process import request_of
 from checkpoint.log import Log
 from checkpoint.results import Result
 from checkpoint.runtime import Runtime

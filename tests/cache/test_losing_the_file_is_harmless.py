@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,7 +130,7 @@ def test_companions_lost_alone_are_harmless(worker: Worker, folder: Path) -> Non
             for _ in range(2):
                 row = done(worker, "cached_get", workflow_id="wf", step_id=step)
                 assert row["state_data"] == {"n": number, "of": step}, lost
-        until(lambda: saved_and_cached(worker, folder, number), "the worker uses the file that is there")
+        until(partial(saved_and_cached, worker, folder, number), "the worker uses the file that is there")
         with write_locked(folder):
             assert done(worker, "save", **KEY, state_data={"n": "late"})["cache_written"] is False, lost
             assert done(worker, "cached_get", **KEY)["state_data"] == {"n": "late"}
@@ -156,7 +157,7 @@ def test_a_large_wal_with_a_short_shm_does_not_end_the_worker(patient_worker: Wo
     done(patient_worker, "save", **KEY, state_data={})
     shm = folder / f"{NAME}-shm"
     part = shm.stat().st_size
-    steps = []
+    steps: list[str] = []
     with opened(folder) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM checkpoint_cache").fetchone()  # holds the -wal as it is

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
 from checkpoint.cli import exit_status
 from checkpoint.errors import CODES
+from tests.support.process import until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Key
     from tests.support.command_line import CommandLine, Done
     from tests.support.place import Place
+
+WAITING = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+A_BUG = """\
+import sys
+
+class Bug:
+    def find_spec(self, name, path=None, target=None):
+        if name == "checkpoint.actions.healthcheck":
+            raise ZeroDivisionError("a bug of this test")
+
+sys.meta_path.insert(0, Bug())
+"""
 
 
 def one_line(done: Done) -> str:
@@ -106,6 +122,29 @@ def test_health_is_0_1_or_3(run: CommandLine, run_offline: CommandLine) -> None:
     assert (degraded.status, degraded.out.splitlines()[0]) == (1, "status\tdegraded")
     down = run_offline("health", DATABASE_URL="postgresql://127.0.0.1:9/none")
     assert (down.status, down.out.splitlines()[0]) == (3, "status\tdown")
+
+
+def test_ctrl_c_ends_a_command_that_waits(run: CommandLine, ids: Key, place: Place) -> None:
+    """While a save waits for a lock that another holds, SIGINT ends it: one line, 130, and nothing was written."""
+    run("save", *ids, "{}")
+    with place.sql.transaction():
+        place.sql.execute("SELECT FROM workflow_checkpoints WHERE workflow_id = %s FOR UPDATE", (ids.workflow,))
+        waiting = run.start("save", *ids, '{"n": 2}')
+        until(lambda: place.sql.execute(WAITING).fetchone() == (True,), "the save waits")
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, out, err.count("\n")) == (130, "", 1)
+    assert err.startswith("checkpoint: interrupted")
+    assert run("get", *ids, "--raw").out == "{}\n"
+
+
+def test_a_fault_of_the_program_shows_its_traceback(run_offline: CommandLine, tmp_path: Path) -> None:
+    """INTERNAL_ERROR says that the traceback is on stderr, and there it is, whatever the log level."""
+    (tmp_path / "sitecustomize.py").write_text(A_BUG, encoding="utf-8")
+    done = run_offline("health", PYTHONPATH=f"{tmp_path}:{run_offline.package}")
+    assert done.status == 1
+    assert "ZeroDivisionError: a bug of this test" in done.err
+    assert done.err.splitlines()[-1].startswith("checkpoint: INTERNAL_ERROR")
 
 
 def test_every_code_has_its_status() -> None:

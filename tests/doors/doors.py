@@ -11,6 +11,7 @@ import msgspec
 
 from checkpoint import CheckpointError, CheckpointManager
 from tests.doors.client import session
+from tests.doors.command_line import command_line
 from tests.support.environment import worker_environment
 from tests.support.worker import Worker
 
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 class Door(Protocol):
     """An open door."""
 
-    def __call__(self, action: str, fields: Mapping[str, Any], /) -> Envelope:
-        """The envelope that comes back, or what a door without envelopes tells of it: `data` and `code`."""
+    def __call__(self, action: str, fields: Mapping[str, Any], /) -> Envelope | None:
+        """The envelope that comes back, or what a door without envelopes tells of it: `data` and `code`.
+
+        None where the request cannot be made at this door.
+        """
 
 
 @contextmanager
@@ -68,13 +72,22 @@ DOORS: dict[str, Callable[[Mapping[str, str | None], Responses, Path], AbstractC
     "JSON lines": json_lines,
     "MCP": mcp,
     "Python": python,
+    "command line": command_line,
 }
+
+PROCESS_A_REQUEST = frozenset({"command line"})
+"""Doors where what one process has counted is of one request."""
 
 _VOLATILE = re.compile(r"(_at|_sec|_ms|_path|_bytes|cursor|_token|output|path)\Z")
 
 
-def comparable(envelope: Envelope) -> Envelope:
-    """The envelope with its volatile values blanked, and without what is null, which the Python door cannot leave out."""
+def comparable(envelope: Envelope, *, counters: bool) -> Envelope:
+    """The envelope with its volatile values blanked, and without what is null, which the Python door cannot leave out.
+
+    Without `counters` what the process has counted is left out too.
+    """
+    if not counters and isinstance(envelope["data"], dict):
+        envelope = {**envelope, "data": {**envelope["data"], "counters": None}}
     return {name: _comparable(name, value) for name, value in envelope.items() if value is not None}
 
 

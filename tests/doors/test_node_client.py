@@ -116,7 +116,9 @@ def test_a_refusal_has_its_code_and_other_requests_go_on(folder: Path) -> None:
     assert node(refused, folder) == ["INVALID_ARG", "DB_NOT_CONFIGURED", "TypeError", "TypeError", "degraded"]
 
 
-def test_the_example_goes_on_where_it_was(start_worker: StartWorker, database_url: str, schema: str, folder: Path) -> None:
+def test_the_example_goes_on_where_it_was(
+    start_worker: StartWorker, database_url: str, schema: str, folder: Path
+) -> None:
     """A step that is saved is not done again; the rest is."""
     settings = {"DATABASE_URL": database_url, "CHECKPOINT_SCHEMA": schema, "CHECKPOINT_DATA_DIR": str(folder)}
     start_worker().ask({"action": "save", "workflow_id": "mine", "step_id": "parse", "state_data": {}})

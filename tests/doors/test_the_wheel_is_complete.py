@@ -64,16 +64,16 @@ def run(
 
 
 def test_everything_is_inside(installed: Installed) -> None:
-    """Every schema, every SQL file, the marker of typing; nothing of the tests."""
+    """Every schema, every SQL file, the marker of typing, the page of reports; nothing of the tests."""
     names = set(zipfile.ZipFile(installed.wheel).namelist())
     assert {f"checkpoint/schemas/{path.name}" for path in SCHEMAS.iterdir()} <= names
     assert {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "checkpoint").rglob("*.sql")} <= names
-    assert "checkpoint/py.typed" in names
+    assert {"checkpoint/py.typed", "checkpoint/report_page.html"} <= names
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"checkpoint"}
 
 
 def test_each_door_saves_and_gets(installed: Installed, here: Spot, tmp_path: Path) -> None:
-    """The JSON lines and MCP by their commands, Python by its import."""
+    """The JSON lines, MCP and the command line by their commands, Python by its import."""
     scripts = installed.target / "bin"
     requests = lines({"action": "save", **SAVE}, {"action": "get", **KEY})
     printed = run(
@@ -88,3 +88,12 @@ def test_each_door_saves_and_gets(installed: Installed, here: Spot, tmp_path: Pa
 
     printed = run(installed, tmp_path / "3", [sys.executable, "-c", MANAGED], here.settings)
     assert printed == '{"n":1}\n'
+
+    for number, command in enumerate(([str(scripts / "checkpoint")], ["-m", "checkpoint"])):
+        python = [sys.executable, *command]
+        run(installed, tmp_path / f"4{number}", [*python, "save", "wf", "s", '{"n": 4}'], here.settings)
+        assert run(installed, tmp_path / f"5{number}", [*python, "get", "wf", "s", "--raw"], here.settings) == (
+            '{"n": 4}\n'
+        )
+    run(installed, tmp_path / "6", [*python, "verify"], here.settings)
+    assert len(list((here.folder / "reports").glob("*.html"))) == 1

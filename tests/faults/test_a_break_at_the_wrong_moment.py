@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # A break before each of so many replies: of the save itself, of the new connection, of the look-up, of the repetition.
 MOMENTS = 9
+TOGETHER = 5
 
 
 class Writer:
@@ -128,3 +130,28 @@ def test_an_outcome_that_another_save_covered_is_no_conflict(
     assert stale["code"] == "REVISION_CONFLICT"
     assert "3" in stale["error"]
     assert worker.request({"action": "get", **KEY})["data"]["state_data"] == {"n": 3}
+
+
+def test_saves_that_waited_together_are_each_told_the_truth(
+    here: Here, server: OwnServer, own_schema: str, through: Callable[[str], Network]
+) -> None:
+    """Many saves in one write, the reply lost at any moment: each is a success, written once, or unknown."""
+    network = through(server.url)
+    worker = here(DATABASE_URL=network.url)
+    serves(worker)
+    stands = {f"s{step}": 0 for step in range(TOGETHER)}
+    for moment in range(MOMENTS):
+        network.cut_after(moment)
+        requests = ({"workflow_id": "wf", "step_id": step, "state_data": {"moment": moment}} for step in stands)
+        worker.send_raw("".join(json.dumps({"action": "save", **fields}) + "\n" for fields in requests).encode())
+        for step, answer in zip(stands, worker.read_lines(TOGETHER), strict=True):
+            row = f"SELECT revision FROM {_rows(own_schema)} AND step_id = '{step}'"
+            revision = server.query(row)[0][0] if server.query(row) else 0
+            if answer["success"]:
+                assert answer["data"]["revision"] == revision == stands[step] + 1, f"{step} at {moment}: {answer}"
+            else:
+                assert answer["code"] == "PG_WRITE_UNKNOWN", f"{step} at {moment}: {answer}"
+                assert revision in {stands[step], stands[step] + 1}, f"{step} at {moment}"
+            stands[step] = revision
+        network.mend()
+    serves(worker)

@@ -67,6 +67,10 @@ def test_a_new_checkpoint_and_deletions_are_unknown_too(
         with bounded():
             answer = worker.request(request)
         assert answer["code"] == "PG_WRITE_UNKNOWN", f"{request}: {answer}"
+    for step in ("x", "y", "z"):
+        worker.send({"action": "save", **new, "step_id": step})
+    with bounded():
+        assert [answer["code"] for answer in worker.read_lines(3)] == ["PG_WRITE_UNKNOWN"] * 3
     for action in READS:
         with bounded():
             works(worker, action)

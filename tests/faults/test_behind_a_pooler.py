@@ -12,6 +12,7 @@ from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, ask, fails, save, 
 from tests.support import pooler as support
 from tests.support.pooler import Pooler
 from tests.support.process import until
+from tests.support.switching import Switching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from tests.support.network import Network
     from tests.support.own_server import OwnServer, OwnServers
     from tests.support.worker import Worker
-
-pytestmark = pytest.mark.skipif(
-    not support.is_installed(), reason="PgBouncer is not installed (Debian, Ubuntu: apt-get install pgbouncer)"
-)
 
 WORKERS = 5
 CONNECTIONS = 2
@@ -37,6 +34,8 @@ SET_BY_US = ("statement_timeout", "idle_in_transaction_session_timeout", "defaul
 @pytest.fixture(scope="module")
 def pooler(own_servers: OwnServers, server: OwnServer) -> Iterator[Pooler]:
     """PgBouncer in transaction mode with fewer connections than there are workers."""
+    if not support.is_installed():
+        pytest.skip("PgBouncer is not installed (Debian, Ubuntu: apt-get install pgbouncer)")
     pooler = Pooler(own_servers, server, CONNECTIONS)
     yield pooler
     pooler.kill()
@@ -133,3 +132,21 @@ def test_a_cut_save_that_is_still_under_way_behind_the_pooler_is_no_conflict(
     assert got["revision"] == (answer["data"]["revision"] if answer["success"] else got["revision"])
     network.mend()
     serves(worker)
+
+
+def test_a_pooler_that_does_not_show_itself_is_noticed_by_its_errors(here: Here, server: OwnServer) -> None:
+    """It passes for a direct connection; where a prepared statement is not known, the same is sent unprepared."""
+    switching = Switching(server.url)
+    try:
+        worker = here(DATABASE_URL=switching.url, **NO_CACHE)
+        for turn in range(3):
+            for _ in range(6):  # often enough to be prepared
+                for action in EVERY_ACTION:
+                    works(worker, action)
+            switching.switch()
+            saved = save(worker, turn)
+            assert saved["success"], saved
+            assert worker.request({"action": "get", **KEY})["data"]["state_data"] == {"n": turn}
+        serves(worker)
+    finally:
+        switching.close()

@@ -38,7 +38,7 @@ def holdings(pid: int, folder: Path, admin: Connection, name: str) -> Holdings:
         threads=int(found[2]),
         sessions=row[0],
         files_on_disk=sum(len(files) for place, _, files in os.walk(folder) if Path(place) != reports),
-        reports=len(os.listdir(reports)),
+        reports=len({name.partition(".")[0] for name in os.listdir(reports)}),  # a report and its page share a name
     )
 
 

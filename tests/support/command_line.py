@@ -58,6 +58,19 @@ class CommandLine:
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Starts one command, whose stdout and stderr are read as text."""
+        env = worker_environment(self._settings)
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self._cwd,
+            env=env,
+        )
+
     def piped_to(self, reader: str, *words: str) -> Done:
         """Runs one command whose stdout goes through a shell command, of which `out` and `status` are."""
         done = subprocess.run(

@@ -93,9 +93,12 @@ class OwnServer:
             for name, value in settings.items():
                 change = f"RESET {name}" if value is None else f"SET {name} = '{value}'"
                 other.execute(f"ALTER SYSTEM {change}")
-            before = self.query("SELECT pg_conf_load_time()", self.url)
+            before = self.query("SELECT extract(epoch FROM pg_conf_load_time())", self.url)
             other.execute("SELECT pg_reload_conf()")
-        until(lambda: self.query("SELECT pg_conf_load_time()", self.url) != before, "the settings are in force")
+        until(
+            lambda: self.query("SELECT extract(epoch FROM pg_conf_load_time())", self.url) != before,
+            "the settings are in force",
+        )
 
     def promote(self) -> None:
         """Makes a standby a primary, and returns when it takes writes."""

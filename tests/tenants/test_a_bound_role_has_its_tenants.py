@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -236,6 +237,25 @@ def test_saves_of_a_bound_role_are_denied_or_conflict(as_role: AsRole, roles: Ro
     assert done(worker, "save", **KEY_OF_B, **STATE, tenant_id="b", expected_revision=2)["revision"] == 3
     assert refused(worker, "save", **KEY_OF_B, **STATE, tenant_id="b", expected_revision=2)[0] == "REVISION_CONFLICT"
     assert done(worker, "save", workflow_id="new", step_id="s", **STATE, tenant_id="b")["revision"] == 1
+
+
+def test_saves_that_waited_together_are_each_held_to_the_tenant(
+    as_role: AsRole, roles: Roles, tenants: Tenants
+) -> None:
+    """Sent in one write, each gets its own verdict: one for a, one onto a's key and one of its own."""
+    bound, pinned = as_role(roles.new("b")), tenants.pinned
+    own = {"workflow_id": "together", "tenant_id": "b", **STATE}
+    together = (
+        {**own, "step_id": "1"},
+        {**own, "step_id": "2", "tenant_id": "a"},
+        {**own, **KEY_OF_A},
+        {**own, "step_id": "3"},
+    )
+    for worker in (bound, pinned):
+        lines = [json.dumps({"action": "save", **fields}) + "\n" for fields in together]
+        worker.send_raw("".join(lines).encode())
+        answers = worker.read_lines(len(together))
+        assert [answer["code"] for answer in answers] == [None, "TENANT_DENIED", "TENANT_CONFLICT", None], answers
 
 
 def test_approvals_of_a_bound_role_stay_in_its_tenant(as_role: AsRole, roles: Roles, tenants: Tenants) -> None:
