@@ -80,7 +80,8 @@ class Executor:
                 self._go_on_or_give_up(code, error, failure, attempts, writes=writes)
                 continue
             self.session.renew_if_outdated(self._give_up_at)
-            if writes and self._not_replicated:
+            # Cut short in the wait for its standby, a commit comes back as a success; its warning may be switched off.
+            if writes and (self._not_replicated or self._watchdog.fired):
                 raise _not_confirmed()
             return result
 

@@ -17,6 +17,7 @@ SELECT pg_catalog.pg_backend_pid() AS backend_pid,
            pg_catalog.concat(pg_catalog.set_config('statement_timeout', %(statement_timeout)s, false),
                   pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
                   pg_catalog.set_config('idle_in_transaction_session_timeout', %(statement_timeout)s, false),
+                  pg_catalog.set_config('client_min_messages', 'warning', false),
                   pg_catalog.set_config('search_path', 'pg_catalog', false))
        END AS session;
 

@@ -89,17 +89,15 @@ def test_a_machine_that_slept_goes_on(
     slept.write_text(str(A_DAY_NS), encoding="ascii")
     new = {"workflow_id": WORKFLOW, "state_data": {}}
     assert done(worker, "save", **new, step_id="new")["revision"] == 1
-    for days, (action, fields) in enumerate(
-        (
-            ("save", {**new, "step_id": "newer", "expected_revision": 0}),
-            ("save", {**KEY, "state_data": {"n": 2}}),
-            ("save", {**KEY, "state_data": {"n": 3}, "expected_revision": 2}),
-            ("request_approval", {**KEY, "step_id": "asked", "input": {}, "report": "r"}),
-            ("delete", {"workflow_id": WORKFLOW, "step_id": "new"}),
-            ("delete", {"workflow_id": WORKFLOW, "all_steps": True}),
-        ),
-        start=2,
-    ):
+    writes: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("save", {**new, "step_id": "newer", "expected_revision": 0}),
+        ("save", {**KEY, "state_data": {"n": 2}}),
+        ("save", {**KEY, "state_data": {"n": 3}, "expected_revision": 2}),
+        ("request_approval", {**KEY, "step_id": "asked", "input": {}, "report": "r"}),
+        ("delete", {"workflow_id": WORKFLOW, "step_id": "new"}),
+        ("delete", {"workflow_id": WORKFLOW, "all_steps": True}),
+    )
+    for days, (action, fields) in enumerate(writes, start=2):
         slept.write_text(str(days * A_DAY_NS), encoding="ascii")
         data = done(worker, action, **fields)
         assert data.get("deleted_count", 1) >= 1, (action, fields)

@@ -11,12 +11,15 @@ from tests.support.asking import done
 from tests.support.database import Connection, connection, fresh_schema
 from tests.support.environment import worker_environment
 from tests.support.worker import Worker
+from tests.tenants.roles import as_role, roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.support.responses import Responses
+
+__all__ = ["as_role", "roles"]
 
 SECRET_OF_A = "known-to-a-alone"
 SHARED = "shared workflow"
