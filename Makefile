@@ -6,13 +6,15 @@ PYTHON = python3 python3.14 python3.13 python3.12 python3.11
 ARGS =
 
 PY = .venv/bin/python
-# What .venv holds is up to date while these are newer than pyproject.toml: what the product needs, and what its development needs.
+# What .venv holds is up to date while these are newer than pyproject.toml: what the product needs, what its development needs,
+# and what it is measured against.
 PRODUCT = .venv/ready
 DEVELOPMENT = .venv/ready-dev
+YARDSTICKS = .venv/ready-bench
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test test-containers test-browser lint types check chaos fuzz soak clean
+.PHONY: help run test test-containers test-browser lint types check chaos fuzz soak bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
@@ -35,7 +37,7 @@ lint: $(DEVELOPMENT) ## style and formatting
 	$(PY) -m ruff format --check .
 
 types: $(DEVELOPMENT) ## static types
-	$(PY) -m mypy checkpoint examples tests tools runner.py
+	$(PY) -m mypy benchmarks checkpoint examples tests tools runner.py
 
 check: lint types test ## everything that must be green before a commit
 
@@ -50,6 +52,10 @@ fuzz: $(DEVELOPMENT) ## sends strange bytes to a worker for SECONDS and holds it
 soak: SECONDS = 300
 soak: $(DEVELOPMENT) ## loads one worker for SECONDS and compares what it holds at the end and at the start; SEED as above
 	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+bench: ROUNDS = 5
+bench: $(YARDSTICKS) ## takes every figure beside its yardsticks, ROUNDS times, and writes benchmarks/results; SEED as above
+	$(PY) -m benchmarks --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 clean: ## removes .venv and what the tools left behind; stored data stays
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
@@ -73,5 +79,8 @@ $(PRODUCT): pyproject.toml $(PY)
 $(DEVELOPMENT): pyproject.toml $(PY)
 	$(call environment,dev)
 
-# Where this link leads nowhere, because there is no environment or the Python under it has gone, the two above are made.
+$(YARDSTICKS): pyproject.toml $(PY)
+	$(call environment,bench)
+
+# Where this link leads nowhere, because there is no environment or the Python under it has gone, the three above are made.
 $(PY): ;

@@ -1,4 +1,4 @@
-"""Where the time of one `save`, one `get` and one `cached_get` goes: the worker's own steps, timed one after the other."""
+"""Where the time of one `save`, `get` and `cached_get` goes: the worker's own steps, timed one after the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checkpoint.runtime import Runtime
 
 WORKFLOW = "anatomy"
-REQUESTS = 300
+REQUESTS = {1: 300, 100: 60}
 STATES = 16
 KEPT = 50
 ACTIONS = ("save", "get", "cached_get")
@@ -75,7 +75,7 @@ def parts(run: Run, server: Server, kilobytes: int) -> list[Part]:
         found: list[Part] = []
         for action in ACTIONS:
             rows = []
-            for number in range(run.times(REQUESTS, least=5)):
+            for number in range(run.times(REQUESTS[kilobytes], least=5)):
                 state = texts[number % STATES] if action == "save" else None
                 rows.append(dissection.serve(line(action, WORKFLOW, number % KEPT, state)))
             found += [Part(action, kilobytes, step, median(row[step] for row in rows) * 1e6) for step in rows[0]]

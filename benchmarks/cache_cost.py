@@ -76,9 +76,10 @@ def _outside(run: Run, server: Server, folder: str, texts: list[bytes]) -> Row:
     def make(number: int) -> bytes:
         return line("save", WORKFLOW, number, texts[number % STATES])
 
-    with our_worker(server, os.path.join(folder, "outside")) as usual, our_worker(
-        server, os.path.join(in_the_way, "data")
-    ) as without:
+    with (
+        our_worker(server, os.path.join(folder, "outside")) as usual,
+        our_worker(server, os.path.join(in_the_way, "data")) as without,
+    ):
         contestants = [asked(usual, OURS, make), asked(without, WITHOUT, make)]
         taken = interleaved(run, f"{GROUP} outside", contestants, OPERATIONS, count())
     row = cost(taken, GROUP, "save through the pipe", WITHOUT)

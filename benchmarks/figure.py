@@ -41,7 +41,7 @@ def at_least(bound: float) -> Aim:
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """One line. `ours` and `theirs` in `unit`; `ratio` in the sense of `means`; the rest is for whoever looks closer."""
+    """One line. `ours` and `theirs` in `unit`; `ratio` in the sense of `means`; the rest is for a closer look."""
 
     group: str
     figure: str

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from benchmarks.run import Run
 
-BLOCK = 10
-PATIENCE = 5.0  # seconds for one round of one figure; a slow machine does fewer operations, not longer rounds
+BLOCK = 20
+PATIENCE = 4.0  # seconds for one round of one figure; a slow machine does fewer operations, not longer rounds
 
 
 class Contestant(msgspec.Struct, frozen=True):

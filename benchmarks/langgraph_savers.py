@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 POSTGRES_SAVER, SQLITE_SAVER = "LangGraph PostgresSaver", "LangGraph SqliteSaver"
 NOT_INSTALLED = (
-    "The rows of LangGraph are left out: langgraph-checkpoint-postgres and langgraph-checkpoint-sqlite are not installed "
-    "(`make bench` installs them, extra `bench`)."
+    "The rows of LangGraph are left out: langgraph-checkpoint-postgres and langgraph-checkpoint-sqlite are not "
+    "installed (`make bench` installs them, extra `bench`)."
 )
 
 
@@ -96,10 +96,14 @@ def _id(number: int) -> str:
 def savers(server: Server, path: str, thread_id: str, states: Sequence[Any]) -> Iterator[list[Saver]]:
     """Both savers, the SQLite one in the file `path`; none where they are not installed."""
     with ExitStack() as stack:
-        yield [
-            stack.enter_context(postgres_saver(server, thread_id, states)),
-            stack.enter_context(_sqlite_saver(path, thread_id, states)),
-        ] if installed() else []
+        yield (
+            [
+                stack.enter_context(postgres_saver(server, thread_id, states)),
+                stack.enter_context(_sqlite_saver(path, thread_id, states)),
+            ]
+            if installed()
+            else []
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a worker holds in memory: idle, and at the peak of serving a large state. Linux tells; elsewhere nothing does."""
+"""What a worker holds in memory: idle, and at the peak of serving a large state. Only Linux tells."""
 
 from __future__ import annotations
 
@@ -84,13 +84,14 @@ def rows(run: Run, server: Server) -> Iterator[Row]:
 
 
 def _peak(action: str, memory: Memory, size: int) -> Row:
+    peak = memory.peak()
     return Row(
         group=GROUP,
         figure=f"{action} of {size / MB:.3g} MB: growth at the peak, times the size",
         unit="times",
-        ours=(memory.peak() - memory.start) / size,
+        ours=(peak - memory.start) / size,
         aim=Aim(MOST_TIMES, at_least=False, of_value=True),
-        note=f"{memory.peak() / MB:.0f} MB in all, {memory.peak() / size:.1f} times the size; before {memory.start / MB:.0f} MB",
+        note=f"{peak / MB:.0f} MB in all, {peak / size:.1f} times the size; before {memory.start / MB:.0f} MB",
     )
 
 

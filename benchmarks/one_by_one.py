@@ -18,10 +18,21 @@ from benchmarks.workers import BARE, OBJECTS, asked, asked_with_objects, bare_wo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol
 
     from benchmarks.interleaved import Contestant, Taken
     from benchmarks.run import Run
     from benchmarks.servers import Server
+
+    class InProcess(Protocol):
+        """A store without a process of its own."""
+
+        def saves(self) -> Contestant:
+            """What saves a step."""
+
+        def reads(self) -> Contestant:
+            """What reads a step."""
+
 
 STATES = 16
 KEPT = 50  # steps that are read, and saved over
@@ -61,7 +72,7 @@ def rows(run: Run, server: Server, kilobytes: int, *, with_aims: bool) -> Iterat
         def reading(action: str) -> Callable[[int], bytes]:
             return lambda number: line(action, workflow, number)
 
-        in_process = [psycopg, sqlite, *savers]
+        in_process: list[InProcess] = [psycopg, sqlite, *savers]
         contestants = {
             "save": [
                 asked(ours, OURS, save),

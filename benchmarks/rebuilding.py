@@ -1,4 +1,4 @@
-"""`rebuild` of 10,000 rows of 1 KB, beside the least that has to be done: COPY out of PostgreSQL, executemany into SQLite."""
+"""`rebuild` of 10,000 rows of 1 KB, beside the least there is to do: COPY out, executemany in."""
 
 from __future__ import annotations
 

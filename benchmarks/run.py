@@ -24,7 +24,7 @@ class Run(msgspec.Struct, frozen=True):
 
     def random(self, purpose: str) -> Random:
         """A source of its own for each purpose, so that one figure left out does not change the others."""
-        return Random(f"{self.seed} {purpose}")  # noqa: S311 - repeatable on purpose
+        return Random(f"{self.seed} {purpose}")
 
     def times(self, count: int, least: int = 1) -> int:
         """`count`, scaled."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from benchmarks.figure import MILLISECONDS, OURS, Row, at_most, cost
+from benchmarks.figure import MILLISECONDS, Row, at_most, cost
 from benchmarks.interleaved import Contestant, interleaved
 from benchmarks.piped import SUCCESS, Refused, clean_environment
 from benchmarks.states import KB, States
@@ -76,7 +76,9 @@ class _Program:
             check=True,
         )
         told = [line.removeprefix("import time:").split("|") for line in done.stderr.decode().splitlines()]
-        found = [Import(parts[2].strip(), int(parts[0])) for parts in told if len(parts) == 3 and parts[0].strip().isdigit()]
+        found = [
+            Import(parts[2].strip(), int(parts[0])) for parts in told if len(parts) == 3 and parts[0].strip().isdigit()
+        ]
         return sorted(found, key=lambda each: -each.own_us)
 
 

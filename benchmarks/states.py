@@ -1,4 +1,4 @@
-"""States to save: JSON of a given size that looks like a workflow's, so that compressing it is neither idle nor easy."""
+"""States to save: JSON of a given size that looks like a workflow's, so that there is something to compress in it."""
 
 from __future__ import annotations
 

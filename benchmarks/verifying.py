@@ -40,9 +40,7 @@ def rows(run: Run, server: Server) -> Iterator[Row]:
     total = sum(sizes)
     group = f"verify, {sizes[0]:,} to {total:,} rows"
     run.say(group)
-    with our_worker(
-        server, os.path.join(run.folder, "verify"), CHECKPOINT_REBUILD_LIMIT=str(LIMIT)
-    ) as ours:
+    with our_worker(server, os.path.join(run.folder, "verify"), CHECKPOINT_REBUILD_LIMIT=str(LIMIT)) as ours:
         ours.ask(line("get", TENANT, 0))
         fill(server, (row for size in sizes for row in steps(f"{TENANT}-{size}", TENANT, texts, size)))
         _asked(ours, {"action": "rebuild", "tenant_id": TENANT})

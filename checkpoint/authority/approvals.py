@@ -83,7 +83,10 @@ class ApprovalStore:
         def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
             with cursor.connection.transaction():
                 found = cursor.execute(self._sql["lock"], key).fetchone()
-                row = None if found is None else self._row(key, found)
+                row = None
+                if found is not None:
+                    self._session.clock.tell(found[0])
+                    row = self._row(key, found)
                 if _is_of(row, write_id):  # an earlier attempt was carried out after all
                     return row, True
                 change = judge(row)
@@ -123,6 +126,7 @@ class ApprovalStore:
 
     def _find(self, cursor: Cursor[Any], key: Key) -> tuple[int, ApprovalRow | None]:
         found = cursor.execute(self._sql["find"], key).fetchone() or (0, None)
+        self._session.clock.tell(found[0])
         if found[1] is None:
             return found[0], None
         return found[0], self._row(key, found)

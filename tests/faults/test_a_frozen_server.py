@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, ask, save, serves
+from tests.faults.actions import EVERY_ACTION, NO_CACHE, ask, serves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +25,9 @@ def test_a_frozen_server_is_given_up_in_bounded_time_and_served_from_again_when_
     here: Here, server: OwnServer, bounded: Callable[..., AbstractContextManager[None]]
 ) -> None:
     """SIGSTOP to all of it: reads and writes on a kept connection and new connections fail in time; all recover."""
-    actions = ("save", "get", "list", "cached_get", "rebuild", "verify", "delete", "healthcheck")
+    actions = ("save", "get", "list", "rebuild", "verify", "delete", "healthcheck")
     warm = {action: here(**NO_CACHE) for action in actions}
-    cold = here()
+    cold = {action: here() for action in ("get", "save")}
     for worker in warm.values():
         assert ask(worker, "save")["success"]
     server.freeze()
@@ -35,18 +35,19 @@ def test_a_frozen_server_is_given_up_in_bounded_time_and_served_from_again_when_
         with bounded():
             for action, worker in warm.items():
                 worker.send({"action": action, **EVERY_ACTION[action].request})
-            cold.send({"action": "get", **KEY})
+            for action, worker in cold.items():
+                worker.send({"action": action, **EVERY_ACTION[action].request})
             answers = {action: worker.read_line() for action, worker in warm.items()}
-            assert cold.read_line()["code"] == "PG_READ_ERROR"
+            for action, worker in cold.items():
+                answer = worker.read_line()  # nothing was sent yet
+                assert answer["code"] == EVERY_ACTION[action].without, f"{action}: {answer}"
         for action, answer in answers.items():
             expected = "PG_WRITE_UNKNOWN" if action in OPEN_OUTCOME else EVERY_ACTION[action].without
             assert answer["code"] == expected, f"{action}: {answer}"
         assert answers["healthcheck"]["data"]["status"] == "down"
-        with bounded():
-            assert save(cold, 5)["code"] == "PG_WRITE_ERROR"  # it was never sent
     finally:
         server.thaw()
-    for worker in (*warm.values(), cold):
+    for worker in (*warm.values(), *cold.values()):
         serves(worker)
 
 

@@ -63,18 +63,18 @@ def test_odd_settings_change_nothing(
     serves(worker)
 
 
-@pytest.mark.parametrize("level", ["error", "debug5"])
 def test_messages_that_the_server_keeps_to_itself_make_no_success_of_an_unconfirmed_commit(
-    level: str, here: Here, server: OwnServer
+    here: Here, server: OwnServer
 ) -> None:
     """A commit that no standby confirms is unknown also where the server does not send the warning of it."""
-    worker = here(CHECKPOINT_STATEMENT_TIMEOUT="0.4")
+    impatient = {"CHECKPOINT_STATEMENT_TIMEOUT": "0.3"}
+    worker = here(**impatient)
     assert save(worker, 1)["success"]
-    server.alter(synchronous_standby_names="nobody", client_min_messages=level)
+    server.alter(synchronous_standby_names="nobody", client_min_messages="error")
     try:
         until(lambda: server.query("SHOW synchronous_standby_names") == [("nobody",)], "commits wait for a standby")
         for warm in (True, False):
-            writer = worker if warm else here(CHECKPOINT_STATEMENT_TIMEOUT="0.4")
+            writer = worker if warm else here(**impatient)
             assert ask(writer, "get")["success"]
             assert save(writer, 2)["code"] == "PG_WRITE_UNKNOWN"
             assert writer.request({"action": "delete", **KEY})["code"] == "PG_WRITE_UNKNOWN"

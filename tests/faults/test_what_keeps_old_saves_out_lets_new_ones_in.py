@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tests.support.own_server import OwnServer
     from tests.support.worker import Worker
 
-WRITERS = 6
-SAVES = 25
+WRITERS = 5
+SAVES = 12
 A_DAY_NS = 86_400 * 10**9
 SLEPT_CLOCK = Path(tests.support.__file__).with_name("slept_clock.py")
 
@@ -65,7 +65,7 @@ def test_what_another_process_just_saved_is_deleted_and_saved_over(
 ) -> None:
     """A process whose network is slow knows of PostgreSQL's clock what it showed a while ago: it acts all the same."""
     network = through(server.url)
-    network.delay = 0.15
+    network.delay = 0.05
     slow, fast = here(DATABASE_URL=network.url, CHECKPOINT_STATEMENT_TIMEOUT="5"), here()
     done(slow, "get", **KEY)
     for what in ({"step_id": STEP}, {"all_steps": True}):

@@ -28,19 +28,16 @@ SERVER = "127.0.0.1:1/nowhere"  # where nothing listens
 # DATABASE_URL, by what is wrong with it.
 WRONG: dict[str, str] = {
     "nothing listens": f"postgresql://user:{ENCODED}@{SERVER}",
-    "short scheme": f"postgres://user:{ENCODED}@{SERVER}",
     "a password as it is, at and slash": f"postgresql://user:{ODD}@{SERVER}",
     "a password as it is, at": f"postgresql://user:Zk7xQ@hm9vL@{SERVER}",
     "a password as it is, slash": f"postgresql://user:Zk7xQ/hm9vL@{SERVER}",
     "a password as it is, colon": f"postgresql://user:Zk7xQ:hm9vL@{SERVER}",
     "a password as it is, question mark": f"postgresql://user:Zk7xQ?hm9vL@{SERVER}",
     "a password as it is, number sign": f"postgresql://user:Zk7xQ#hm9vL@{SERVER}",
-    "a password as it is, brackets": f"postgresql://user:[Zk7xQ]hm9vL@{SERVER}",
     "a password as it is, percent": f"postgresql://user:Zk7xQ%hm9vL@{SERVER}",
     "a password as it is, space": f"postgresql://user:Zk7xQ hm9vL@{SERVER}",
     "a user as it is": f"postgresql://us@er:{PLAIN}@{SERVER}",
     "no host": f"postgresql://user:{PLAIN}",
-    "no user": f"postgresql://:{PLAIN}@{SERVER}",
     "host and password exchanged": f"postgresql://user@127.0.0.1:{PLAIN}/nowhere",
     "a port that is none": f"postgresql://user:{ENCODED}@127.0.0.1:none/nowhere",
     "a port out of range": f"postgresql://user:{ENCODED}@127.0.0.1:99999/nowhere",
@@ -48,11 +45,9 @@ WRONG: dict[str, str] = {
     "percent-encoding that is none": f"postgresql://user:{PLAIN}%zz@{SERVER}",
     "an encoded zero": f"postgresql://user:{PLAIN}%00@{SERVER}",
     "several hosts": f"postgresql://user:{ENCODED}@127.0.0.1:1,127.0.0.1:2/nowhere",
-    "several hosts, too many ports": f"host=127.0.0.1 port=1,2,3 user=user password={PLAIN}",
     "several hosts, a password as it is": f"postgresql://user:{ODD}@127.0.0.1:1,127.0.0.1:2/nowhere",
     "a password in the query": f"postgresql://user@{SERVER}?password={ENCODED}",
     "a misspelt parameter": f"postgresql://user@{SERVER}?passwrod={ENCODED}",
-    "a parameter without a value": f"postgresql://user:{PLAIN}@{SERVER}?sslmode",
     "a value that is none": f"postgresql://user:{PLAIN}@{SERVER}?sslmode={PLAIN}",
     "a timeout that is none": f"postgresql://user:{PLAIN}@{SERVER}?connect_timeout={PLAIN}",
     "a key's password": f"postgresql://user@{SERVER}?sslmode=require&sslkey=/nowhere&sslpassword={PLAIN}",
@@ -62,20 +57,15 @@ WRONG: dict[str, str] = {
     "pairs, a quote left open": f"host=127.0.0.1 port=1 password='{PLAIN}",
     "pairs, a space": "host=127.0.0.1 port=1 password=Zk7xQ hm9vL",
     "pairs, misspelt": f"host=127.0.0.1 port=1 passwd={PLAIN}",
-    "pairs, no value": f"host=127.0.0.1 port=1 password={PLAIN} user",
     "pairs in the database's place": f"dbname='host=127.0.0.1 port=1 password={PLAIN}' host=127.0.0.1 port=1",
     "a URL in the database's place": f"dbname=postgresql://user:{PLAIN}@{SERVER} host=127.0.0.1 port=1",
     "a URL in the host's place": f"host=postgresql://user:{PLAIN}@127.0.0.1/nowhere port=1",
-    "the shell's assignment": f"DATABASE_URL=postgresql://user:{PLAIN}@{SERVER}",
     "the shell's export": f"export DATABASE_URL=postgresql://user:{PLAIN}@{SERVER}",
     "another driver's": f"postgresql+asyncpg://user:{ENCODED}@{SERVER}",
-    "another driver's, with a query": f"postgresql+psycopg2://user:{PLAIN}@{SERVER}?sslmode=disable",
     "Java's": f"jdbc:postgresql://127.0.0.1:1/nowhere?user=user&password={PLAIN}",
     "a scheme misspelt": f"postgress://user:{PLAIN}@{SERVER}",
     "a scheme in capitals": f"POSTGRESQL://user:{PLAIN}@{SERVER}",
-    "another database's": f"mysql://user:{PLAIN}@{SERVER}",
     "quotes around it": f'"postgresql://user:{PLAIN}@{SERVER}"',
-    "a command around it": f"psql postgresql://user:{PLAIN}@{SERVER}?sslmode=disable",
     "no scheme": f"user:{PLAIN}@{SERVER}",
     "bytes that are no text": os.fsdecode(b"postgresql://user:Zk7xQhm9vLWt3y\xff@127.0.0.1:1/nowhere"),
 }
@@ -111,7 +101,7 @@ CODES = [
 QUICK = {"CHECKPOINT_CONNECT_TIMEOUT": "2", "CHECKPOINT_LOG_LEVEL": "DEBUG"}
 
 
-@pytest.mark.parametrize("forms", [sorted(WRONG)[start::5] for start in range(5)], ids=["1", "2", "3", "4", "5"])
+@pytest.mark.parametrize("forms", [sorted(WRONG)[start::4] for start in range(4)], ids=["1", "2", "3", "4"])
 def test_no_password_comes_out_for_a_wrong_connection_string(
     forms: list[str], start_offline_worker: StartWorker, folder: Path
 ) -> None:

@@ -1,0 +1,1 @@
+"""The benchmarks are run, never judged: no test depends on how fast this machine is."""
