@@ -4,6 +4,8 @@
 PYTHON = python3 python3.14 python3.13 python3.12 python3.11
 # Further arguments for pytest: make test ARGS="tests/framing -x"
 ARGS =
+# How many tests run at once: most of them wait for a process, and four fill two cores.
+WORKERS = 4
 
 PY = .venv/bin/python
 # What .venv holds is up to date while these are newer than pyproject.toml: what the product needs, what its development needs,
@@ -23,7 +25,7 @@ run: $(PRODUCT) ## answers request lines from stdin on stdout; takes DATABASE_UR
 	@DATABASE_URL="$${DATABASE_URL:-embedded:}" exec $(PY) runner.py
 
 test: $(DEVELOPMENT) ## all tests, on TEST_DATABASE_URL, else in a container, else on a PostgreSQL of their own
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-containers: $(DEVELOPMENT) ## all tests, on PostgreSQL in a container and no other
 	$(PY) -m pytest --containers $(ARGS)

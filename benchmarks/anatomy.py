@@ -68,16 +68,17 @@ def parts(run: Run, server: Server, kilobytes: int) -> list[Part]:
     run.say(f"where the time goes, {kilobytes} KB, {server.about}")
     states = States(run.random("anatomy"))
     texts = [states.text(kilobytes * KB) for _ in range(STATES)]
+    kept = run.times(KEPT, least=2)
     with runtime_on(server, os.path.join(run.folder, f"anatomy-{kilobytes}-{server.version}")) as runtime:
         dissection = _Dissection(runtime)
-        for number in range(KEPT):
+        for number in range(kept):
             dissection.serve(line("save", WORKFLOW, number, texts[number % STATES]))
         found: list[Part] = []
         for action in ACTIONS:
             rows = []
             for number in range(run.times(REQUESTS[kilobytes], least=5)):
                 state = texts[number % STATES] if action == "save" else None
-                rows.append(dissection.serve(line(action, WORKFLOW, number % KEPT, state)))
+                rows.append(dissection.serve(line(action, WORKFLOW, number % kept, state)))
             found += [Part(action, kilobytes, step, median(row[step] for row in rows) * 1e6) for step in rows[0]]
     return found
 

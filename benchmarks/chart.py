@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from benchmarks.result import Result
 
 NOT_INSTALLED = "No chart: matplotlib is not installed (`make bench` installs it, extra `bench`)."
+TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100)
 REACHED, MISSED, AIM = "#2a7f62", "#c0504d", "#222222"
 TITLES = {False: "Times the yardstick's time (less is better)", True: "Times as fast as the yardstick (more is better)"}
 
@@ -47,13 +48,23 @@ def _draw_panel(axis: Any, title: str, rows: list[Row], *, logarithmic: bool) ->
     for place, row in zip(places, rows, strict=True):
         bound = row.aim.bound if row.aim is not None else 0
         axis.plot([bound, bound], [place - 0.42, place + 0.42], color=AIM, linewidth=2)
-        axis.annotate(f"{row.ratio:.2f}", (row.ratio, place), xytext=(4, -3), textcoords="offset points", fontsize=8)
+        axis.annotate(
+            f"{row.ratio:.2f}",
+            (0, place),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, -3),
+            textcoords="offset points",
+            color="white",
+            fontsize=8,
+        )
     axis.set_yticks(list(places), [_label(row) for row in rows], fontsize=8)
     axis.invert_yaxis()
     axis.margins(x=0.12)
     axis.set_title(f"{title}; the line is the aim", fontsize=10, loc="left")
     if logarithmic and rows:
         axis.set_xscale("log")
+        axis.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axis.minorticks_off()
     axis.spines[["top", "right"]].set_visible(False)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from benchmarks.run import Run
 
 BLOCK = 20
-PATIENCE = 4.0  # seconds for one round of one figure; a slow machine does fewer operations, not longer rounds
+PATIENCE = 2.5  # seconds for one round of one figure; a slow machine does fewer operations, not longer rounds
 
 
 class Contestant(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 STATES = 16
-KEPT = 50  # steps that are read, and saved over
+KEPT = {1: 50, 100: 20}  # steps that are read, and saved over
 OPERATIONS = {1: 200, 100: 40}
 AIMS = {
     (1, "save", BARE): at_most(1.25),
@@ -56,6 +56,7 @@ def rows(run: Run, server: Server, kilobytes: int, *, with_aims: bool) -> Iterat
     states = States(run.random(f"{kilobytes} KB"))
     values = [states.value(kilobytes * KB) for _ in range(STATES)]
     texts = [orjson.dumps(value) for value in values]
+    kept = run.times(KEPT[kilobytes], least=2)
     workflow = f"one-by-one-{kilobytes}"
     folder = os.path.join(run.folder, f"one-by-one-{kilobytes}-{server.version}")
     os.mkdir(folder)
@@ -94,12 +95,12 @@ def rows(run: Run, server: Server, kilobytes: int, *, with_aims: bool) -> Iterat
         }
         times = OPERATIONS[kilobytes]
         for each in contestants["save"]:
-            for number in range(KEPT):
+            for number in range(kept):
                 each.do(each.make(number))
-        new = interleaved(run, f"{group} save", contestants["save"], times, count(KEPT))
-        over = interleaved(run, f"{group} save over", contestants["save"][:2], times, cycle(range(KEPT)))
-        got = interleaved(run, f"{group} get", contestants["get"], times, cycle(range(KEPT)))
-        hit = interleaved(run, f"{group} cached_get", contestants["cached_get"], times, cycle(range(KEPT)))
+        new = interleaved(run, f"{group} save", contestants["save"], times, count(kept))
+        over = interleaved(run, f"{group} save over", contestants["save"][:2], times, cycle(range(kept)))
+        got = interleaved(run, f"{group} get", contestants["get"], times, cycle(range(kept)))
+        hit = interleaved(run, f"{group} cached_get", contestants["cached_get"], times, cycle(range(kept)))
     for figure, taken in (("save", new), ("get", got), ("cached_get", hit)):
         for contestant in contestants[figure]:
             if contestant.name not in (OURS, OBJECTS):

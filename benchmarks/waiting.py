@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 WORKFLOW = "waiting"
 STATES = 16
-OURS_AT_ONCE, BARE_AT_ONCE = 4000, 400
-FLOODS = 3
-PUTS_IN_A_ROW = 100
+OURS_AT_ONCE, BARE_AT_ONCE = 4000, 300
+FLOODS = 2
+PUTS_IN_A_ROW = 50
 AIMS = {("save", BARE): 7, ("get", BARE): 8, ("cached_get", BARE): 10, ("save", langgraph.POSTGRES_SAVER): 6}
 
 

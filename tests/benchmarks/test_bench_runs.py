@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -31,6 +32,10 @@ GROUPS = (
     "verify",
 )
 PATIENCE = 100
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("TEST_BENCH"), reason="a trial of every figure takes half a minute; TEST_BENCH=1 asks for it"
+)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from tests.chaos.database import Database
 from tests.chaos.faults import Faults, plan
 from tests.chaos.ledger import Key, Ledger
 from tests.support.environment import worker_environment
+from tests.support.process import until
 from tests.support.reached import Reached
 from tests.support.responses import Responses
 from tests.support.table import Table
@@ -77,6 +78,7 @@ class Storm:
         for actor in actors:
             actor.start()
         try:
+            until(lambda: self._ledger.acknowledged_saves, "the first save is acknowledged", patience=60.0)
             faults.run(plan(self._seed, self._seconds), self._seconds)
         finally:
             for actor in actors:

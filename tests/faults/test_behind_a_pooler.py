@@ -77,6 +77,28 @@ def test_more_workers_than_connections_save_and_read_at_once(start: Here, pooler
     assert not {name for (name,) in changed} & set(SET_BY_US), "a session that others share was left changed"
 
 
+def test_first_starts_behind_a_pooler_leave_nothing_in_its_sessions(
+    start: Here, pooler: Pooler, server: OwnServer, own_schema: str
+) -> None:
+    """Making the tables through sessions that are shared, one process after another and many at once, fails nobody."""
+    for turn in range(3):
+        for process in range(2):
+            worker = start(CHECKPOINT_SCHEMA=f"{own_schema}_{turn}")
+            assert save(worker, process)["success"]
+            worker.kill()
+    together = [start(CHECKPOINT_SCHEMA=f"{own_schema}_together") for _ in range(WORKERS)]
+    for number, worker in enumerate(together):
+        worker.send({"action": "save", "workflow_id": f"wf-{number}", "step_id": "s", "state_data": {}})
+    for worker in together:
+        answer = worker.read_line()
+        assert answer["success"], answer
+    prepared = set()
+    for _ in range(2 * CONNECTIONS):
+        with psycopg.connect(pooler.url) as other:
+            prepared |= set(other.execute("SELECT name FROM pg_prepared_statements").fetchall())
+    assert prepared == set()
+
+
 def test_lost_sessions_and_a_lost_pooler_are_replaced(start: Here, pooler: Pooler, server: OwnServer) -> None:
     """The server ends the pooled sessions, the pooler is killed and started again: the same worker serves."""
     worker = start(**NO_CACHE)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.support.environment import worker_environment
+from tests.support.forks import FORKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,13 +47,17 @@ class CommandLine:
         self._cwd = cwd
 
     def __call__(self, *words: str, stdin: bytes = b"", **changes: str | None) -> Done:
-        """Runs one command on pipes; `changes` are to its environment."""
+        """Runs one command with its output taken; `changes` are to its environment."""
+        environment = worker_environment({**self._settings, **changes})
+        if self.package == REPOSITORY and not any(name.startswith(("PYTHON", "LC_", "LANG")) for name in changes):
+            status, out, err = FORKS.run(words, environment, self._cwd, stdin)
+            return Done(status, out.decode(), err.decode())
         done = subprocess.run(
             [*PROGRAM, *words],
             input=stdin,
             capture_output=True,
             cwd=self._cwd,
-            env=worker_environment({**self._settings, **changes}),
+            env=environment,
             timeout=PATIENCE,
             check=False,
         )

@@ -44,7 +44,7 @@ class Network(Proxy):
 
     def part(self) -> None:
         """Clients are cut off; the server is not told, and keeps its side of these connections open until `mend`."""
-        for link in self._links:
+        for link in tuple(self._links):  # not those that come about meanwhile
             link.parted = True
             with contextlib.suppress(OSError):
                 link.client.shutdown(socket.SHUT_RDWR)
