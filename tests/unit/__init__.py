@@ -1,0 +1,1 @@
+"""Tests of single parts, without a process of their own."""
