@@ -6,6 +6,7 @@ statement itself. Errors, waiting and signals are psycopg's, as with a cursor.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,8 @@ class PreparedStatement:
     """
 
     def __init__(self, name: str, text: bytes) -> None:
-        self._name = f"checkpoint_{name}".encode()
+        # Of this process alone: behind a pooler that hides itself another's statement could stand under the same name.
+        self._name = f"checkpoint_{name}_{os.urandom(8).hex()}".encode()
         found: dict[str, int] = {}
 
         def numbered(match: re.Match[bytes]) -> bytes:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 LEAST_CONNECT_SECONDS = 0.5
+PREPARE_THRESHOLD = 3
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -191,7 +192,7 @@ class Session:
         parameters = self.address.parameters()
         parameters["connect_timeout"] = math.ceil(min(self._settings.connect_timeout, give_up_at - started))
         try:
-            connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
+            connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
             raise Unreachable(connect_sentence(error, in_words(parameters), secrets_of(parameters))) from None
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever the role's default is
@@ -237,8 +238,8 @@ class Session:
                 contextlib.suppress(psycopg.errors.DataError, psycopg.errors.UndefinedObject),
             ):
                 connection.execute(self.statement("notice_lost_client"))
-        if not greeting.direct or not self._prepare:
-            connection.prepare_threshold = None
+        if greeting.direct and self._prepare:  # a statement prepared in a pooled session would stay for others
+            connection.prepare_threshold = PREPARE_THRESHOLD
         self._greeting = greeting
         self._outdated = False
         self._on_store(str(greeting.store_id))

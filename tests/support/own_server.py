@@ -22,9 +22,17 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
 
-FAST = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "16MB", "deadlock_timeout": "100ms"}
-INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "16MB",
+    "deadlock_timeout": "100ms",
+    "dynamic_shared_memory_type": "mmap",  # in the cluster, so that a killed server leaves nothing elsewhere
+}
+INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--wal-segsize=1")
 INITDB_SECONDS = 120
+MEMORY = Path("/dev/shm")
+ROOM = 2 * 1024**3
 WITH_PASSWORD = "with_password"  # the one role that needs one; all others are trusted
 
 
@@ -147,13 +155,13 @@ class OwnServer:
 
 
 class OwnServers:
-    """Makes servers below `folder`; their clusters are copies of one, made at the first need."""
+    """Makes servers, in memory where there is room, else below `folder`; their clusters are copies of one."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="servers-", dir=folder))
+        self._folder = Path(tempfile.mkdtemp(prefix="checkpoint-servers-", dir=_in_memory() or folder))
         self._folder.chmod(0o711)
         self._account = server_account(str(self._folder / "template"))
-        copies = str(self._folder / "bin")
+        copies = str(folder / "own-servers-bin")
         self._programs = reachable_programs(find_programs(None), self._account, copies, lambda _sentence: None)
         self._servers: list[OwnServer] = []
 
@@ -219,6 +227,14 @@ class OwnServers:
 def _rows(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
     cursor = connection.execute(statement.encode())
     return [] if cursor.description is None else cursor.fetchall()
+
+
+def _in_memory() -> Path | None:
+    """A folder whose files need no disk: some take seconds to give a gigabyte of deleted files back."""
+    try:
+        return MEMORY if shutil.disk_usage(MEMORY).free > ROOM else None
+    except OSError:
+        return None
 
 
 def free_port() -> int:
