@@ -21,7 +21,7 @@ from checkpoint.runtime import Runtime
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PIPE_BYTES = 1024 * 1024  # what may wait in the pipe, where its size can be set: more requests go together
+PIPE_BYTES = 1024 * 1024  # what may wait in a pipe, where its size can be set: more requests go together
 BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
 GIVE_UP_SECONDS = 5.0
@@ -92,8 +92,9 @@ class Worker:
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
-        with contextlib.suppress(OSError, AttributeError):  # not a pipe, not this system, or not this size
-            fcntl.fcntl(requests, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        for descriptor in (requests, answers):
+            with contextlib.suppress(OSError, AttributeError):  # not a pipe, not this system, or not this size
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def run(self) -> None:
         """Answers every request until the end of input, a signal, or the loss of the reader."""
@@ -117,10 +118,9 @@ class Worker:
             following = None
             if lines and (action := self._dispatcher.goes_together(request)) is not None:
                 batch, following = self._take_batch(request, action)
-                answers = self._dispatcher.serve_together(batch)
+                encoded = b"".join(map(self._encode, self._dispatcher.serve_together(batch)))
             else:
-                answers = [self._dispatcher.serve(request)]
-            encoded = b"".join(map(self._encode, answers))
+                encoded = self._encode(self._dispatcher.serve(request))
             self._output.put(encoded, more_follow=bool(lines) or following is not None)
 
     def _take_batch(self, first: Any, action: str) -> tuple[list[Any], envelope.Request | CheckpointError | None]:

@@ -6,7 +6,7 @@ import zlib
 
 import msgspec
 
-from checkpoint.record import Digest, Record
+from checkpoint.record import Digest
 
 ENDED = 2**63 - 1  # as a revision: after every revision of that life
 
@@ -70,19 +70,6 @@ class Entry(msgspec.Struct, frozen=True):
             self.source,
             self.store_id,
             self.checksum(),
-        )
-
-    def record(self) -> Record:
-        """The checkpoint in it. Only of an entry that has a state."""
-        return Record(
-            self.workflow_id,
-            self.step_id,
-            self.tenant_id,
-            self.state_data or b"",
-            self.id,
-            self.revision,
-            self.created_at,
-            self.updated_at,
         )
 
     def without_state(self) -> Entry:
