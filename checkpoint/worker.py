@@ -17,6 +17,7 @@ from checkpoint.framing import LineSplitter
 from checkpoint.log import Log
 from checkpoint.output import Output, ReaderGone
 from checkpoint.runtime import Runtime
+from checkpoint.standard_streams import take_standard_streams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,21 +62,6 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def console() -> int:
     """The console script: what `runner.py` is in a checkout, where the package is installed."""
     return main(sys.argv[1:], os.environ)
-
-
-def take_standard_streams() -> tuple[int, int]:
-    """Private descriptors for the wire. What was 1 now leads to stderr, so that no print of a library reaches it."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.dup2(null, descriptor)
-    requests, answers = os.dup(0), os.dup(1)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    os.close(null)
-    return requests, answers
 
 
 class Worker:

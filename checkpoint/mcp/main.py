@@ -27,7 +27,7 @@ def serve(environ: Mapping[str, str]) -> int:
         signal.signal(number, _end_at_once)  # until the session takes them over: nothing has been read before
     from checkpoint import settings
     from checkpoint.errors import SettingsError
-    from checkpoint.worker import take_standard_streams
+    from checkpoint.standard_streams import take_standard_streams
 
     try:
         loaded = settings.load(environ)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from tests.conftest import RUN_FOLDER
 from tests.support.network import Network
 from tests.support.own_server import OwnServer, OwnServers
 
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
     from tests.conftest import StartWorker
     from tests.support.worker import Worker
 
+NOTES = "notes"  # in the folder of the run
 CONNECT_SECONDS = 2
 STATEMENT_SECONDS = 1
 SHORT = {
     "CHECKPOINT_CONNECT_TIMEOUT": str(CONNECT_SECONDS),
     "CHECKPOINT_STATEMENT_TIMEOUT": str(STATEMENT_SECONDS),
 }
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Tells what tests wrote down for people."""
+    notes = config.stash[RUN_FOLDER] / NOTES
+    if notes.exists():
+        terminalreporter.line(notes.read_text(encoding="utf-8").rstrip())
 
 
 class Here(Protocol):

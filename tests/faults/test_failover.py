@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, READS, ask, fails, save, serves, works
-from tests.faults.conftest import CONNECT_SECONDS, SHORT, STATEMENT_SECONDS
+from tests.faults.conftest import CONNECT_SECONDS, NOTES, SHORT, STATEMENT_SECONDS
 from tests.support.process import until
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Saving(threading.Thread):
 
 @pytest.mark.parametrize("how", ["kill", "freeze"])
 def test_what_was_acknowledged_survives_the_fail_over_and_the_worker_goes_on(
-    how: str, pair: Pair, start_offline_worker: StartWorker, own_schema: str, capsys: pytest.CaptureFixture[str]
+    how: str, pair: Pair, start_offline_worker: StartWorker, own_schema: str, run_folder: Path
 ) -> None:
     """The primary dies or freezes under load and its standby is promoted: the same process saves again, nothing is lost."""
     env = {"DATABASE_URL": pair.parameters, "CHECKPOINT_SCHEMA": own_schema, **SHORT}
@@ -112,9 +111,9 @@ def test_what_was_acknowledged_survives_the_fail_over_and_the_worker_goes_on(
     until(lambda: saving.acknowledged[-1][0] > promoted, "a save is acknowledged by the new primary")
     saving.stop()
     first = next(moment for moment, _ in saving.acknowledged if moment > promoted)
-    with capsys.disabled():
-        sys.stdout.write(
-            f"\nfail-over ({how}): promotion took {promoted - begin:.2f} s, the first save was acknowledged "
+    with (run_folder / NOTES).open("a", encoding="utf-8") as notes:  # told at the end of the run
+        notes.write(
+            f"fail-over ({how}): promotion took {promoted - begin:.2f} s, the first save was acknowledged "
             f"{first - promoted:.2f} s later, {len(saving.failed)} failed meanwhile\n"
         )
     assert saving.slowest <= 2 * (CONNECT_SECONDS * HOSTS + STATEMENT_SECONDS) + 1

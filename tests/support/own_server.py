@@ -161,7 +161,7 @@ class OwnServers:
         self._folder = Path(tempfile.mkdtemp(prefix="checkpoint-servers-", dir=_in_memory() or folder))
         self._folder.chmod(0o711)
         self._account = server_account(str(self._folder / "template"))
-        copies = str(folder / "own-servers-bin")
+        copies = str(folder / f"{self._folder.name}-bin")
         self._programs = reachable_programs(find_programs(None), self._account, copies, lambda _sentence: None)
         self._servers: list[OwnServer] = []
 
