@@ -25,7 +25,7 @@ def decode(cursor: str, shape: Any, *filters: object) -> tuple[Any, ...]:
         mark, position = msgspec.json.decode(body, type=tuple[int, shape])
     except (ValueError, binascii.Error, msgspec.MsgspecError):
         mark, position = None, ()
-    if mark != _mark(filters):
+    if mark != _mark(filters) or any("\0" in part for part in position if isinstance(part, str)):
         raise CheckpointError(
             "INVALID_ARG", "cursor is not one of this list; send a next_cursor with the same filters, or none to begin"
         )

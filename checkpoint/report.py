@@ -62,7 +62,7 @@ class Report:
         with contextlib.suppress(OSError):  # the JSON is the report, and it is there
             _write_whole(f"{name}.html", report_page.pieces(summary, self._reasons, self._items(), path))
         _sync_folder(folder)
-        _keep_newest(folder)
+        _keep_newest(folder, _report_of(os.path.basename(path)))
         return path
 
     def _pieces(self, summary: dict[str, Any]) -> Iterator[bytes]:
@@ -111,10 +111,10 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _keep_newest(folder: str) -> None:
-    """A report and its page, which share a name, come and go together."""
+def _keep_newest(folder: str, written: str) -> None:
+    """A report and its page, which share a name, come and go together; the one just written stays in any case."""
     names = [name for name in os.listdir(folder) if _OURS(name)]
-    kept = set(sorted({_report_of(name) for name in names})[-KEEP:])
+    kept = {written, *sorted({_report_of(name) for name in names} - {written})[1 - KEEP :]}
     for name in names:
         if _report_of(name) not in kept:
             with contextlib.suppress(OSError):

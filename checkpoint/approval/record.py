@@ -110,6 +110,11 @@ def _check(approval: Approval, row: ApprovalRow) -> None:
         raise ValueError
     if waits and decision != (None, None, None):
         raise ValueError
+    requested_at = micros(approval.requested_at)
+    if waits and row.awaiting_since != requested_at:
+        raise ValueError
+    if approval.expires_at is not None and micros(approval.expires_at) <= requested_at:
+        raise ValueError
 
 
 def _corrupt(what: str) -> NoReturn:

@@ -268,11 +268,13 @@ WHERE updated_at < 'epoch'::timestamptz + %(before_us)s::bigint * interval '1 mi
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp() - %(ago_sec)s::bigint * interval '1 second') * 1000000)::bigint;
 
 -- name: health
--- Whether the server takes writes, would keep them through a crash, and whether policies bind this role.
+-- Whether the table can be read at all, the server takes writes, would keep them through a crash, and whether policies bind this role.
 SELECT NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.current_setting('transaction_read_only') = 'off' AS writable,
        pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off' AS durable,
        pg_catalog.row_security_active({table}::regclass)
-           AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security;
+           AND EXISTS (SELECT FROM {schema}.workflow_tenant_roles WHERE role_name = current_user) AS row_security
+FROM (SELECT count(*) FROM (SELECT workflow_id, step_id, tenant_id, state_data, revision, updated_at
+                            FROM {schema}.workflow_checkpoints LIMIT 1) AS row) AS readable;
 
 -- name: clock
 -- PostgreSQL's clock.

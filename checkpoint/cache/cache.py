@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_TENANT = "default"
 DRAIN_SECONDS = 2.0
 REBUILD_WAIT_MS = 5000
+REMEMBERED_KEYS = 10_000
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Cache:
         self._source = source
         self._store_id: str | None = None
         self._trusted_since = 0
+        self._told: dict[tuple[str, str], tuple[int, int]] = {}  # (id, revision) that PostgreSQL told, the last ones
         self._asked_at: int | None = None
         files = CacheFiles(settings.cache_path)
 
@@ -64,6 +66,7 @@ class Cache:
         """PostgreSQL was reached, and this is the store there; entries of another one are not served any more."""
         if self._store_id != store_id:
             self._store_id = store_id
+            self._told.clear()
             try:
                 self._store.know_store(self._source, store_id)
             except CacheError:
@@ -100,14 +103,18 @@ class Cache:
     def put(self, records: Iterable[Record], asked_at: int) -> bool:
         """Takes over what PostgreSQL was asked at `asked_at` (ms). True when it is in the file within the budget."""
         self._asked_at = asked_at
+        entries = [self._entry(record, asked_at) for record in records]
+        self._remember(entries)
         try:
-            return self._writer.put([self._entry(record, asked_at) for record in records])
+            return self._writer.put(entries)
         finally:
             self._asked_at = None
 
     def end(self, lives: Sequence[Life]) -> bool:
         """Takes over that rows were deleted; older states of these lives do not come back."""
-        return self._writer.put([self._mark_of_end(life) for life in lives])
+        entries = [self._mark_of_end(life) for life in lives]
+        self._remember(entries)
+        return self._writer.put(entries)
 
     def put_lossy(self, record: Record) -> tuple[bool, int]:
         """Stores what PostgreSQL does not know: whether it was written, and when. Raises TENANT_CONFLICT's cause.
@@ -237,10 +244,21 @@ class Cache:
     def _found(self, entry: Entry | None, store_id: str | None, tenant_id: str | None) -> Found | None:
         if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):
             return None
-        if entry.cached_at < self._trusted_since:
+        if entry.cached_at < self._trusted_since or self._is_behind(entry):
             return None
         age = clock.now_ms() - entry.cached_at  # below 0 where the clock went back
         return Found(entry, fresh=self._ttl_ms > 0 and 0 <= age <= self._ttl_ms)
+
+    def _remember(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._told.pop(entry.key, None)
+            self._told[entry.key] = (entry.id or 0, entry.revision or 0)
+        while len(self._told) > REMEMBERED_KEYS:
+            del self._told[next(iter(self._told))]
+
+    def _is_behind(self, entry: Entry) -> bool:
+        """Whether PostgreSQL told this process of a later state: then others put an older one back into the file."""
+        return entry.id is not None and (entry.id, entry.revision or 0) < self._told.get(entry.key, (0, 0))
 
     def _visible(self, entry: Entry, tenant_id: str | None, store_id: str | None) -> bool:
         if entry.state_data is None or not self._same_authority(entry, store_id):

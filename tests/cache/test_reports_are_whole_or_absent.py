@@ -16,6 +16,7 @@ from tests.support.asking import done
 
 if TYPE_CHECKING:
     from tests.support.place import Place
+    from tests.support.worker import Worker
 
 Verify = Callable[[], dict[str, Any]]
 
@@ -93,3 +94,12 @@ def test_a_report_is_complete_at_every_moment(place: Place, key: dict[str, str],
         for path in reports.glob("*.json"):
             assert json.loads(path.read_text(encoding="utf-8"))["pg_count"] == 1
         place.worker.read_line()
+
+
+def test_the_report_of_this_verify_stays_beside_fifty_of_the_future(worker: Worker, folder: Path) -> None:
+    """Where the clock was ahead once, the report that the answer names is there all the same."""
+    reports = folder / "reports"
+    reports.mkdir(mode=0o700, parents=True)
+    for number in range(50):
+        (reports / f"verify-20990101T000000Z-000000000-{number:08x}.json").write_text("{}")
+    assert Path(done(worker, "verify")["report_path"]).is_file()

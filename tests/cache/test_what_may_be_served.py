@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from psycopg import sql as text
@@ -287,3 +289,20 @@ def test_errors_are_never_cached(start_worker: StartWorker) -> None:
     assert done(worker, "cached_get", **KEY)["source"] == "none"
     done(worker, "save", **KEY, state_data={})
     assert done(worker, "cached_get", **KEY)["source"] == "sqlite"
+
+
+def test_a_restored_copy_that_others_went_on_writing_to_brings_nothing_back(
+    start_worker: StartWorker, folder: Path, tmp_path: Path
+) -> None:
+    """An older copy restored by SQLite, then written to by another process, is behind what this process was told."""
+    worker, another = start_worker(), start_worker()
+    done(worker, "save", **KEY, state_data={"n": 1})
+    done(another, "cached_get", **KEY)
+    with closing(sqlite3.connect(folder / "cache.db")) as cache, closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        cache.backup(copy)
+    done(worker, "save", **KEY, state_data={"n": 2})
+    with closing(sqlite3.connect(tmp_path / "copy")) as copy, closing(sqlite3.connect(folder / "cache.db")) as cache:
+        copy.backup(cache)
+    for step in ("other", "another"):
+        done(another, "save", workflow_id="wf", step_id=step, state_data={})
+    assert done(worker, "cached_get", **KEY)["state_data"] == {"n": 2}

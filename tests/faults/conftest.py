@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NOTES = "notes"  # in the folder of the run
 CONNECT_SECONDS = 2
 STATEMENT_SECONDS = 1
+BUSY_MACHINE_SECONDS = 3  # beside the bound itself: what a machine costs that runs other tests too
 SHORT = {
     "CHECKPOINT_CONNECT_TIMEOUT": str(CONNECT_SECONDS),
     "CHECKPOINT_STATEMENT_TIMEOUT": str(STATEMENT_SECONDS),
@@ -35,6 +36,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     notes = config.stash[RUN_FOLDER] / NOTES
     if notes.exists():
         terminalreporter.line(notes.read_text(encoding="utf-8").rstrip())
+
+
+def longest_answer(hosts: int = 1) -> float:
+    """Seconds that one answer may take with the time-outs of these tests (contract, section 4)."""
+    return 2 * (CONNECT_SECONDS * hosts + STATEMENT_SECONDS) + 1
 
 
 class Here(Protocol):
@@ -96,9 +102,9 @@ def bounded() -> Callable[..., AbstractContextManager[None]]:
     """Holds what happens inside to the time that the contract gives one answer (section 4)."""
 
     @contextmanager
-    def bound(answers: int = 1, hosts: int = 1) -> Iterator[None]:
+    def bound(hosts: int = 1) -> Iterator[None]:
         begin = time.monotonic()
         yield
-        assert time.monotonic() - begin <= answers * (2 * (CONNECT_SECONDS * hosts + STATEMENT_SECONDS) + 1)
+        assert time.monotonic() - begin <= longest_answer(hosts) + BUSY_MACHINE_SECONDS
 
     return bound

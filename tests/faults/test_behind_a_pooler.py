@@ -86,12 +86,14 @@ def test_first_starts_behind_a_pooler_leave_nothing_in_its_sessions(
             worker = start(CHECKPOINT_SCHEMA=f"{own_schema}_{turn}")
             assert save(worker, process)["success"]
             worker.kill()
-    together = [start(CHECKPOINT_SCHEMA=f"{own_schema}_together") for _ in range(WORKERS)]
-    for number, worker in enumerate(together):
-        worker.send({"action": "save", "workflow_id": f"wf-{number}", "step_id": "s", "state_data": {}})
-    for worker in together:
-        answer = worker.read_line()
-        assert answer["success"], answer
+    for turn in range(2):
+        together = [start(CHECKPOINT_SCHEMA=f"{own_schema}_together_{turn}") for _ in range(WORKERS)]
+        for number, worker in enumerate(together):
+            worker.send({"action": "save", "workflow_id": f"wf-{number}", "step_id": "s", "state_data": {}})
+        for worker in together:
+            answer = worker.read_line()
+            assert answer["success"], answer
+            worker.kill()
     prepared = set()
     for _ in range(2 * CONNECTIONS):
         with psycopg.connect(pooler.url) as other:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, READS, ask, fails, save, serves, works
-from tests.faults.conftest import CONNECT_SECONDS, NOTES, SHORT, STATEMENT_SECONDS
+from tests.faults.conftest import BUSY_MACHINE_SECONDS, NOTES, SHORT, longest_answer
 from tests.support.process import until
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_what_was_acknowledged_survives_the_fail_over_and_the_worker_goes_on(
             f"fail-over ({how}): promotion took {promoted - begin:.2f} s, the first save was acknowledged "
             f"{first - promoted:.2f} s later, {len(saving.failed)} failed meanwhile\n"
         )
-    assert saving.slowest <= 2 * (CONNECT_SECONDS * HOSTS + STATEMENT_SECONDS) + 1
+    assert saving.slowest <= longest_answer(HOSTS) + BUSY_MACHINE_SECONDS
     assert {answer["code"] for answer in saving.failed} <= {"PG_WRITE_ERROR", "PG_WRITE_UNKNOWN"}
     rows = f"SELECT step_id, state_data ->> 'n' FROM {own_schema}.workflow_checkpoints WHERE workflow_id = 'ledger'"
     stands = dict(pair.standby.query(rows))

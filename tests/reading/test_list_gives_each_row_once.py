@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.support.asking import done, pages, refused
 if TYPE_CHECKING:
     from tests.conftest import StartWorker
     from tests.support.place import Place
+    from tests.support.worker import Worker
 
 INSERT = """
     INSERT INTO workflow_checkpoints (workflow_id, step_id, tenant_id, state_data, updated_at)
@@ -169,3 +172,14 @@ def test_without_states_a_row_is_otherwise_the_same(place: Place, workflow: str)
     for row in rows:
         del row["state_data"]
     assert [row for page in listed(place, workflow, limit=2, include_state=False) for row in page] == rows
+
+
+def test_a_cursor_made_by_hand_is_the_callers_mistake(worker: Worker) -> None:
+    """A position that no list can have, in a cursor of the right filters, is INVALID_ARG and no outage."""
+    for name in ("a", "b"):
+        done(worker, "save", workflow_id=name, step_id="s", state_data={})
+    made = done(worker, "workflows", limit=1)["next_cursor"]
+    mark, (micros, _, tenant) = json.loads(base64.urlsafe_b64decode(made + "=" * (-len(made) % 4)))
+    forged = base64.urlsafe_b64encode(json.dumps([mark, [micros, "\0", tenant]]).encode()).decode().rstrip("=")
+    answer = worker.request({"action": "workflows", "cursor": forged})
+    assert answer["code"] == "INVALID_ARG"
