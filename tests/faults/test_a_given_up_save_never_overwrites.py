@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +103,23 @@ def test_a_save_that_arrives_late_does_nothing(
         sessions = len(server.query(SESSIONS))
     until(lambda: len(server.query(SESSIONS)) < sessions, "the late save has come to its end")
     assert _state(other, "wf") == "acknowledged later"
+
+
+def test_a_save_whose_session_stood_still_does_nothing_when_it_goes_on(here: Here, server: OwnServer) -> None:
+    """One backend is frozen, the server is not: the save is unknown in bounded time, and nothing when it is thawed."""
+    slow, other = here(), here()
+    assert _save(slow, "wf", "first")["success"]
+    until(lambda: len(server.query(SESSIONS)) == 1, "there is no session but that of the worker")
+    ((pid,),) = server.query(SESSIONS)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert _save(slow, "wf", "given up")["code"] == "PG_WRITE_UNKNOWN"
+        assert _save(other, "wf", "acknowledged later")["data"]["revision"] == 2
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: (pid,) not in server.query(SESSIONS), "the thawed session has come to its end")
+    assert _state(other, "wf") == "acknowledged later"
+    assert _save(slow, "wf", "again")["data"]["revision"] == 3
 
 
 def test_a_delete_that_was_given_up_does_not_remove_what_was_saved_later(

@@ -49,7 +49,8 @@ def _applied(connection: Connection[Any], schema: str) -> set[int]:
                     f"the schema {schema} holds a table {table} that this program did not make; "
                     "set CHECKPOINT_SCHEMA to a schema of its own"
                 )
-        if connection.execute("SELECT to_regnamespace(%s)", (schema,)).fetchone() == (None,):
+        find = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+        if connection.execute(find, (_unquoted(schema),)).fetchone() == (False,):
             connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(
             f"CREATE TABLE {schema}.workflow_checkpoint_migrations "
@@ -60,4 +61,13 @@ def _applied(connection: Connection[Any], schema: str) -> set[int]:
 
 
 def _exists(connection: Connection[Any], schema: str, table: str) -> bool:
-    return connection.execute("SELECT to_regclass(%s)", (f"{schema}.{table}",)).fetchone() != (None,)
+    """Asked of the tables of the catalog: its cache, which to_regclass asks, may be older than the lock."""
+    find = (
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname = %s)"
+    )
+    return connection.execute(find, (_unquoted(schema), table)).fetchone() == (True,)
+
+
+def _unquoted(schema: str) -> str:
+    return schema[1:-1].replace('""', '"')
