@@ -63,8 +63,8 @@ def _applied(connection: Connection[Any], schema: str) -> set[int]:
 def _exists(connection: Connection[Any], schema: str, table: str) -> bool:
     """Asked of the tables of the catalog: its cache, which to_regclass asks, may be older than the lock."""
     find = (
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = %s AND c.relname = %s)"
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c"
+        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s)"
     )
     return connection.execute(find, (_unquoted(schema), table)).fetchone() == (True,)
 
