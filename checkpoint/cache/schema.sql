@@ -9,7 +9,7 @@ CREATE TABLE checkpoint_cache (
     revision    INTEGER,
     created_at  INTEGER,           -- microseconds since the epoch, PostgreSQL's clock
     updated_at  INTEGER,
-    cached_at   INTEGER NOT NULL,  -- milliseconds since the epoch, when PostgreSQL answered, this machine's clock
+    cached_at   INTEGER NOT NULL,  -- milliseconds since the epoch, when PostgreSQL was asked, this machine's clock
     source      TEXT NOT NULL,     -- the DATABASE_URL's hosts, port, database and schema, as a digest; '' without one
     store_id    TEXT,              -- the identity of the store in it, where known
     epoch       INTEGER NOT NULL,  -- which rebuild had begun last when the entry was written

@@ -80,7 +80,8 @@ class CacheStore:
 
         def several(connection: sqlite3.Connection) -> None:
             before = self.connection.writes_seen
-            connection.executemany(self._sql["put"], [entry.row() for entry in entries])
+            for entry in entries:  # not executemany: newer Pythons refuse it for a statement that returns rows
+                connection.execute(self._sql["put"], entry.row()).fetchone()
             self._forget_ended(connection, entries)
             self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
 
@@ -208,7 +209,7 @@ class CacheStore:
     def _insert(self, connection: sqlite3.Connection, entry: Entry, epoch: int) -> bool:
         for _ in range(2):
             try:
-                connection.execute(self._sql["put"], entry.row())
+                connection.execute(self._sql["put"], entry.row()).fetchone()
                 return True
             except sqlite3.Error as error:
                 if not is_full(error) or not connection.in_transaction:

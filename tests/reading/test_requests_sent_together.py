@@ -97,7 +97,7 @@ def test_times_follow_the_order_of_requests(place: Place, workflow: str) -> None
 
 def test_one_bad_request_fails_alone(place: Place, workflow: str) -> None:
     """A state that PostgreSQL cannot take, in the midst of others: it is refused, its neighbours are saved."""
-    deep = '{"a":' * 8000 + "1" + "}" * 8000
+    deep = '{"a":' * 30_000 + "1" + "}" * 30_000  # every Python and every PostgreSQL refuses it
     for step in ("a", "b", "c"):
         state = deep if step == "b" else '{"n":1}'
         place.worker.send_raw(
