@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.faults.actions import EVERY_ACTION, NO_CACHE, ask, serves
+from tests.faults.conftest import SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +27,8 @@ def test_a_frozen_server_is_given_up_in_bounded_time_and_served_from_again_when_
 ) -> None:
     """SIGSTOP to all of it: reads and writes on a kept connection and new connections fail in time; all recover."""
     actions = ("save", "get", "list", "rebuild", "verify", "delete", "healthcheck")
-    warm = {action: here(**NO_CACHE) for action in actions}
-    cold = {action: here() for action in ("get", "save")}
+    warm = {action: here(**NO_CACHE, **SHORT) for action in actions}
+    cold = {action: here(**SHORT) for action in ("get", "save")}
     for worker in warm.values():
         assert ask(worker, "save")["success"]
     server.freeze()
@@ -60,7 +61,7 @@ def test_a_network_that_is_silent_or_slow_at_any_moment_is_given_up_in_bounded_t
     """Whichever reply does not come, or is late, the answer is in time and true; when it is mended the process serves."""
     ask(here(), "save")
     tried = [(action, _fault(through(server.url), trouble)) for trouble in TROUBLES for action in ("save", "get")]
-    workers = [here(DATABASE_URL=network.url) for _, network in tried]
+    workers = [here(DATABASE_URL=network.url, **SHORT) for _, network in tried]
     for worker in workers:
         assert ask(worker, "cache")["success"]  # started, and not connected yet
     with bounded():

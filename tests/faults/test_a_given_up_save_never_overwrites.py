@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.faults.actions import STEP, serves
+from tests.faults.conftest import SHORT
 from tests.support.process import until
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_a_save_that_arrives_late_does_nothing(
 ) -> None:
     """A network delivers the save of a worker that is gone, or has given up, after a newer one was acknowledged."""
     network = through(server.url)
-    slow, other = here(DATABASE_URL=network.url), here()
+    slow, other = here(DATABASE_URL=network.url, **SHORT), here()
     assert _save(slow, "wf", "first")["success"]
     with network.late():
         slow.send(_request("wf", "given up"))
@@ -107,7 +108,7 @@ def test_a_save_that_arrives_late_does_nothing(
 
 def test_a_save_whose_session_stood_still_does_nothing_when_it_goes_on(here: Here, server: OwnServer) -> None:
     """One backend is frozen, the server is not: the save is unknown in bounded time, and nothing when it is thawed."""
-    slow, other = here(), here()
+    slow, other = here(**SHORT), here()
     assert _save(slow, "wf", "first")["success"]
     until(lambda: len(server.query(SESSIONS)) == 1, "there is no session but that of the worker")
     ((pid,),) = server.query(SESSIONS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, READS, ask, fails, save, serves, works
-from tests.faults.conftest import BUSY_MACHINE_SECONDS, NOTES, SHORT, longest_answer
+from tests.faults.conftest import BUSY_MACHINE_SECONDS, LONGER, NOTES, SHORT, longest_answer
 from tests.support.process import until
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_reads_and_writes_go_to_the_host_that_takes_writes(
         "service": {"DATABASE_URL": "service=both", "PGSERVICEFILE": str(service)},
     }
     for spelling, env in spellings.items():
-        worker = start_offline_worker({"CHECKPOINT_SCHEMA": own_schema, **SHORT, **NO_CACHE, **env})
+        worker = start_offline_worker({"CHECKPOINT_SCHEMA": own_schema, **LONGER, **NO_CACHE, **env})
         with bounded(hosts=HOSTS):
             assert ask(worker, "get")["success"]
         answer = save(worker, 1)
@@ -167,7 +167,7 @@ def test_a_standby_alone_serves_reads_and_says_that_it_takes_no_writes(
     lasting_pair: Pair, start_offline_worker: StartWorker, own_schema: str
 ) -> None:
     """One host, a standby: reads work, writes are PG_WRITE_ERROR, the health is down."""
-    env = {"CHECKPOINT_SCHEMA": own_schema, **SHORT, **NO_CACHE}
+    env = {"CHECKPOINT_SCHEMA": own_schema, **LONGER, **NO_CACHE}
     primary = start_offline_worker({"DATABASE_URL": lasting_pair.primary.url, **env})
     assert save(primary, 1)["success"]
     worker = start_offline_worker({"DATABASE_URL": lasting_pair.standby.url, **env})

@@ -40,11 +40,11 @@ def test_a_session_that_the_server_ended_for_idleness_is_not_noticed_by_the_call
     here: Here, server: OwnServer
 ) -> None:
     """The same where the server has an idle_session_timeout."""
-    server.alter(idle_session_timeout="50ms")
+    server.alter(idle_session_timeout="300ms")
     try:
         worker = here(**NO_CACHE)
         assert save(worker, 0)["success"]
-        for action in EVERY_ACTION:
+        for action in ("get", "list", "cached_get", "rebuild", "save", "approve", "prune", "delete"):
             until(lambda: not server.query(SESSIONS), "the server has ended the idle session")
             works(worker, action)
         serves(worker)

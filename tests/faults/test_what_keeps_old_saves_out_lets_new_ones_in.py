@@ -11,7 +11,7 @@ import pytest
 
 import tests.support
 from tests.faults.actions import KEY, STEP, WORKFLOW, save, serves
-from tests.faults.conftest import SHORT
+from tests.faults.conftest import LONGER
 from tests.support.asking import done
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_a_machine_that_slept_goes_on(
     """After a suspension, in which PostgreSQL's clock went on, every kind of write works, of new keys too."""
     slept = tmp_path / "slept"
     slept.write_text("0", encoding="ascii")
-    env = {"DATABASE_URL": server.url, "CHECKPOINT_SCHEMA": own_schema, "SLEPT_CLOCK": str(slept), **SHORT}
+    env = {"DATABASE_URL": server.url, "CHECKPOINT_SCHEMA": own_schema, "SLEPT_CLOCK": str(slept), **LONGER}
     worker = start_offline_worker(env, argv=(sys.executable, str(SLEPT_CLOCK)))
     done(worker, "save", **KEY, state_data={"n": 1})
     slept.write_text(str(A_DAY_NS), encoding="ascii")

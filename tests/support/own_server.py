@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from tests.support.database import Connection, connection
 from tests.support.process import until
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Mapping
 
 FAST = {
@@ -31,6 +31,12 @@ FAST = {
 }
 INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--wal-segsize=1")
 INITDB_SECONDS = 120
+# Waits for the end of its input, which is the end of the tests however they end, and clears up what they left.
+GUARD = """cat >/dev/null
+[ -d "$0" ] || exit 0
+each() { for file in "$0"/*/*.pid; do [ -f "$file" ] && read -r pid <"$file" && kill "$1" "$pid"; done; }
+each -CONT; each -QUIT; sleep 2; each -KILL; rm -rf "$0"
+"""
 MEMORY = Path("/dev/shm")
 ROOM = 2 * 1024**3
 WITH_PASSWORD = "with_password"  # the one role that needs one; all others are trusted
@@ -98,6 +104,7 @@ class OwnServer:
         """Changes settings while it runs, and waits until new sessions have them; None sets one back."""
         with connection(self.url) as other:
             other.execute("SET default_transaction_read_only = off")
+            other.execute("SET idle_session_timeout = 0")
             for name, value in settings.items():
                 change = f"RESET {name}" if value is None else f"SET {name} = '{value}'"
                 other.execute(f"ALTER SYSTEM {change}")
@@ -164,6 +171,12 @@ class OwnServers:
         copies = str(folder / f"{self._folder.name}-bin")
         self._programs = reachable_programs(find_programs(None), self._account, copies, lambda _sentence: None)
         self._servers: list[OwnServer] = []
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, str(self._folder)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def new(self, settings: Mapping[str, str] | None = None, *, standby_of: OwnServer | None = None) -> OwnServer:
         """A server that has not been started. A standby is made while its primary is as new as itself."""
@@ -210,6 +223,7 @@ class OwnServers:
         for server in self._servers:
             server.end()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._guard.communicate()
 
     def _template(self) -> Path:
         template = self._folder / "template"

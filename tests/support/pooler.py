@@ -23,6 +23,7 @@ CONFIGURATION = """
 listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
+pidfile = {place}/pooler.pid
 auth_type = any
 pool_mode = transaction
 default_pool_size = {connections}
@@ -42,8 +43,11 @@ class Pooler:
         self._child: subprocess.Popen[bytes] | None = None
         port = free_port()
         self._place = servers.place(f"pooler-{port}")
+        servers.give(self._place)
         self._configuration = self._place / "pgbouncer.ini"
-        self._configuration.write_text(CONFIGURATION.format(server=server.port, port=port, connections=connections))
+        self._configuration.write_text(
+            CONFIGURATION.format(server=server.port, port=port, connections=connections, place=self._place)
+        )
         self.url = f"postgresql://anybody@127.0.0.1:{port}/postgres"
         self.start()
 
