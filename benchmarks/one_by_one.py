@@ -13,6 +13,7 @@ from benchmarks import langgraph_savers as langgraph
 from benchmarks import raw
 from benchmarks.figure import OURS, Aim, Row, at_least, at_most, cost, speed
 from benchmarks.interleaved import interleaved
+from benchmarks.servers import analyze
 from benchmarks.states import KB, States
 from benchmarks.workers import BARE, OBJECTS, asked, asked_with_objects, bare_worker, line, our_worker
 
@@ -99,6 +100,7 @@ def rows(run: Run, server: Server, kilobytes: int, *, with_aims: bool) -> Iterat
                 each.do(each.make(number))
         new = interleaved(run, f"{group} save", contestants["save"], times, count(kept))
         over = interleaved(run, f"{group} save over", contestants["save"][:2], times, cycle(range(kept)))
+        analyze(server)
         got = interleaved(run, f"{group} get", contestants["get"], times, cycle(range(kept)))
         hit = interleaved(run, f"{group} cached_get", contestants["cached_get"], times, cycle(range(kept)))
     for figure, taken in (("save", new), ("get", got), ("cached_get", hit)):

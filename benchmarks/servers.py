@@ -72,6 +72,12 @@ def servers(folder: str, given: str | None) -> Iterator[list[Server]]:
         yield started
 
 
+def analyze(server: Server) -> None:
+    """Makes PostgreSQL take statistics of every table now, as autovacuum does within a minute: plans depend on them."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+
 def asked(url: str, name: str) -> Server:
     """What a server says of itself."""
     with psycopg.connect(url) as connection:
