@@ -41,6 +41,7 @@ def take(run: Run, found: list[Server]) -> Result:
     with_lz4 = next((server for server in found if server.lz4), None)
     start_up = StartUp(run, first)
     rows: list[Row] = []
+    long = list(long_workflow.rows(run, first))  # before anything makes statistics of its tables
     for server in found:
         is_first = server is first
         rows += limits.rows(run, server)
@@ -48,7 +49,7 @@ def take(run: Run, found: list[Server]) -> Result:
             rows += one_by_one.rows(run, server, SMALL, with_aims=is_first)
             rows += waiting.rows(run, server, with_aims=is_first)
         rows += one_by_one.rows(run, server, LARGE, with_aims=server is with_lz4)
-    rows += long_workflow.rows(run, first)
+    rows += long
     rows += start_up.rows()
     rows += cache_cost.rows(run, first)
     rows += memory.rows(run, first)

@@ -1,7 +1,7 @@
 """One step out of a workflow of 4,000, by its key.
 
-PostgreSQL plans LangGraph's statement badly while it has no statistics of the tables, and well once autovacuum has been
-there; so both moments are measured, and the aim is held to the second.
+PostgreSQL plans LangGraph's statement badly while it has no statistics of the tables at all, and well once autovacuum
+has been there; so both states are measured, and the aim is held to the second, which is the lasting one.
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ def rows(run: Run, server: Server) -> Iterator[Row]:
         analyze(server)
         taken = interleaved(run, group, contestants, OPERATIONS, numbers)
         yield speed(taken, group, "get", langgraph.POSTGRES_SAVER, at_least(10), ours=OBJECTS)
-        row = speed(fresh, group, "get, just after the steps were written", langgraph.POSTGRES_SAVER, ours=OBJECTS)
-        row.note = "before autovacuum has made statistics of the tables"
+        row = speed(fresh, group, "get, without statistics", langgraph.POSTGRES_SAVER, ours=OBJECTS)
+        row.note = "before PostgreSQL has looked at the tables"
         yield row
