@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +49,20 @@ def _inside(run: Run, server: Server, folder: str, texts: list[bytes]) -> Iterat
         runtime = stack.enter_context(runtime_on(server, os.path.join(folder, "inside")))
         sqlite = stack.enter_context(raw.raw_sqlite(os.path.join(folder, "raw.db"), WORKFLOW, texts)).saves()
 
-        def saved(number: int) -> Record:
+        def saved(number: int, *, announced: bool = True) -> tuple[Record, int]:
+            """As the action does it: what can be done before is done while PostgreSQL writes."""
             state = State(WORKFLOW, f"step-{number}", "default", texts[number % STATES])
-            return runtime.authority.upsert.save(state, None)
+            asked_at = clock.now_ms()
+            meanwhile = partial(runtime.cache.announce, asked_at) if announced else None
+            return runtime.authority.upsert.save(state, None, meanwhile=meanwhile), asked_at
 
-        def written(record: Record) -> None:
-            if not runtime.cache_records((record,), clock.now_ms()):
+        def written(saved: tuple[Record, int]) -> None:
+            record, asked_at = saved
+            if not runtime.cache_records((record,), asked_at):
                 raise TimeoutError("the cache write was not done within its budget")
 
         def after_a_save(number: int) -> Any:
-            saved(number)
+            saved(number, announced=False)
             return sqlite.make(number)
 
         contestants = [Contestant(OURS, saved, written), Contestant(raw.SQLITE, after_a_save, sqlite.do)]

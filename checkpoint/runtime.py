@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checkpoint.authority.store import Authority
     from checkpoint.cache.cache import Cache
@@ -76,7 +76,7 @@ class Runtime:
             self._cache = Cache(self.settings, source)
         return self._cache
 
-    def cache_records(self, records: Iterable[Record], asked_at: int) -> bool:
+    def cache_records(self, records: Sequence[Record], asked_at: int) -> bool:
         """Hands what PostgreSQL answered to a question asked at `asked_at` (ms) to the cache.
 
         Whether it was written within the budget. The time is that of the question, since the answer may have been under

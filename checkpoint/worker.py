@@ -8,9 +8,11 @@ import os
 import select
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import envelope, settings
+from checkpoint.adaptive_wait import AdaptiveWait
 from checkpoint.dispatch import Dispatcher
 from checkpoint.errors import CheckpointError, SettingsError
 from checkpoint.framing import LineSplitter
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 PIPE_BYTES = 1024 * 1024  # what may wait in a pipe, where its size can be set: more requests go together
 BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
+AWAKE_SECONDS = 0.0002  # what a caller that asks again at once may need for that
 GIVE_UP_SECONDS = 5.0
 USAGE = "usage: python runner.py [--mcp] < requests.jsonl > answers.jsonl  (JSON lines, or MCP; see SKILL.md)"
 
@@ -78,6 +81,11 @@ class Worker:
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
+        self._wait = AdaptiveWait(AWAKE_SECONDS)
+        self._poll = select.poll()
+        self._is_ready = partial(self._poll.poll, 0)
+        for descriptor in (requests, self._wake):
+            self._poll.register(descriptor, select.POLLIN)
         for descriptor in (requests, answers):
             with contextlib.suppress(OSError, AttributeError):  # not a pipe, not this system, or not this size
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -126,7 +134,7 @@ class Worker:
         """Waits for bytes; False when no request will come or be begun any more."""
         if self._stopping or self._requests < 0:
             return False
-        ready, _, _ = select.select([self._requests, self._wake], [], [])
+        ready = dict(self._wait.until(self._is_ready, self._poll.poll))
         if self._stopping or self._requests not in ready:
             return not self._stopping
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import clock
@@ -21,7 +22,9 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     state = _state(arguments)
     expected = arguments.get("expected_revision")
     try:
-        record = runtime.authority.upsert.save(state, None if expected is None else int(expected))
+        record = runtime.authority.upsert.save(
+            state, None if expected is None else int(expected), meanwhile=partial(runtime.cache.announce, asked_at)
+        )
     except CheckpointError as error:
         _forget_if_unknown(runtime, error, [state])
         raise

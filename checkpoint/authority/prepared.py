@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -16,14 +17,18 @@ from psycopg import generators
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 
+from checkpoint.adaptive_wait import AdaptiveWait
 from checkpoint.authority.adaptation import StateText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from psycopg import Connection
+    from psycopg.pq.abc import PGconn, PGresult
 
 UNPREPARED_USES = 2  # a process of one request does not pay for preparing
+
+AWAKE_SECONDS = 0.0006  # a commit on a fast disk
 
 _JSON = psycopg.adapters.types["json"].oid
 _int8 = struct.Struct("!q").unpack
@@ -57,10 +62,16 @@ class PreparedStatement:
         self._types = [_JSON if name == "state_data" else 0 for name in found]
         self._loaders: Sequence[Callable[[bytes], Any]] | None = None
         self._uses = 0
+        self._wait = AdaptiveWait(AWAKE_SECONDS)
         self._prepared_on: Connection[Any] | None = None
 
-    def row(self, connection: Connection[Any], parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """The first row, or None. Raises psycopg.Error."""
+    def row(
+        self,
+        connection: Connection[Any],
+        parameters: Mapping[str, Any],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> tuple[Any, ...] | None:
+        """The first row, or None; `meanwhile` is done while the server works. Raises psycopg.Error."""
         values = [_dump(parameters[name]) for name in self._names]
         pgconn = connection.pgconn
         self._uses += 1
@@ -72,7 +83,7 @@ class PreparedStatement:
                 _result(connection)
                 self._prepared_on = connection
             pgconn.send_query_prepared(self._name, values, None, Format.BINARY)
-        result = _result(connection)
+        result = self._result(connection, meanwhile)
         if not result.ntuples:
             return None
         if self._loaders is None:
@@ -82,12 +93,31 @@ class PreparedStatement:
             for column, load in enumerate(self._loaders)
         )
 
+    def _result(self, connection: Connection[Any], meanwhile: Callable[[], object] | None) -> PGresult:
+        try:
+            if meanwhile is not None and not connection.pgconn.flush():
+                meanwhile()
+        finally:  # whatever it did, the connection must not be left with an answer that nobody took
+            result = self._wait.until(partial(_is_there, connection.pgconn), partial(_result, connection))
+        return result
 
-def _result(connection: Connection[Any]) -> Any:
-    *_, result = connection.wait(generators.execute(connection.pgconn))
+
+def _result(connection: Connection[Any]) -> PGresult:
+    result: PGresult = connection.wait(generators.execute(connection.pgconn))[-1]
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
     raise error_from_result(result)
+
+
+def _is_there(pgconn: PGconn) -> bool:
+    """Whether the result of what was sent has come whole, or cannot come any more."""
+    try:
+        if pgconn.flush():
+            return False
+        pgconn.consume_input()
+        return not pgconn.is_busy()
+    except psycopg.Error:
+        return True
 
 
 def _dump(value: str | int | StateText | None) -> bytes | None:

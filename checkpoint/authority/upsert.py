@@ -14,7 +14,7 @@ from checkpoint.errors import CheckpointError
 from checkpoint.record import Record, State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from psycopg import Cursor
 
@@ -48,8 +48,10 @@ class Upsert:
         self._executor = executor
         self._session = executor.session
 
-    def save(self, state: State, expected_revision: int | None) -> Record:
-        """The record as it stands after the write.
+    def save(
+        self, state: State, expected_revision: int | None, *, meanwhile: Callable[[], object] | None = None
+    ) -> Record:
+        """The record as it stands after the write; `meanwhile` is done while PostgreSQL works on it.
 
         Raises TENANT_CONFLICT, KIND_CONFLICT, REVISION_CONFLICT, PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
         """
@@ -72,7 +74,7 @@ class Upsert:
                 ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
                 parameters["sent_us"] = max(self._session.clock.earliest(), ahead_us)
                 if tries < HOPEFUL_TRIES:
-                    row = self._one_of_tenant(cursor, name, parameters)
+                    row = self._one_of_tenant(cursor, name, parameters, None if tries else meanwhile)
                 else:
                     row = self._one_under_lock(cursor, name, parameters)
                 if row is not None:
@@ -135,13 +137,16 @@ class Upsert:
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
-    def _one(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-        return self._session.prepared(name).row(cursor.connection, parameters)
-
-    def _one_of_tenant(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-        """The same for a save, with what the policies of row-level security refuse told apart from missing grants."""
+    def _one_of_tenant(
+        self,
+        cursor: Cursor[Any],
+        name: str,
+        parameters: dict[str, Any],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> tuple[Any, ...] | None:
+        """The row of a save, with what the policies of row-level security refuse told apart from missing grants."""
         try:
-            return self._one(cursor, name, parameters)
+            return self._session.prepared(name).row(cursor.connection, parameters, meanwhile)
         except psycopg.errors.InsufficientPrivilege:
             refusal = refusal_of_policies(self._session, cursor, parameters["tenant_id"])
             if refusal is None:

@@ -47,6 +47,7 @@ class Cache:
         self._trusted_since = 0
         self._told: dict[tuple[str, str], tuple[int, int]] = {}  # (id, revision) that PostgreSQL told, the last ones
         self._asked_at: int | None = None
+        self._announced: int | None = None
         files = CacheFiles(settings.cache_path)
 
         def connect(busy_ms: int) -> CacheConnection:
@@ -100,13 +101,25 @@ class Cache:
             for place, key in enumerate(keys)
         ]
 
-    def put(self, records: Iterable[Record], asked_at: int) -> bool:
+    def announce(self, asked_at: int) -> None:
+        """Does all that can be done of a `put` before PostgreSQL, which was asked at `asked_at` (ms), has answered."""
+        self._asked_at = asked_at
+        try:
+            self._store.announce()
+            self._announced = asked_at
+        except CacheError:
+            pass  # the write itself will tell
+        finally:
+            self._asked_at = None
+
+    def put(self, records: Sequence[Record], asked_at: int) -> bool:
         """Takes over what PostgreSQL was asked at `asked_at` (ms). True when it is in the file within the budget."""
         self._asked_at = asked_at
         entries = [self._entry(record, asked_at) for record in records]
         self._remember(entries)
+        announced, self._announced = self._announced == asked_at, None
         try:
-            return self._writer.put(entries)
+            return self._writer.put(entries, announced=announced)
         finally:
             self._asked_at = None
 

@@ -23,7 +23,7 @@ Inode = tuple[int, int]
 Identity = tuple[Inode | None, ...]
 
 APPLICATION_ID = 0x63706D67
-VERSION = 1
+VERSION = 2
 KEEP_ASIDE = 3
 LOCK_SECONDS = 0.05
 PRIVATE = 0o600
@@ -57,28 +57,36 @@ class CacheFiles:
         """
         if identity[0] != inode(self.path):
             return False
-        try:
-            shm = os.stat(self._shm_path)
-        except OSError:
-            shm = None
+        shm = self._status_of_shm()
         if shm is None or identity[2] != (shm.st_dev, shm.st_ino) or (wal_too and identity[1] != inode(self._wal_path)):
             self.move_aside(identity[0])
             return False
-        if shm.st_size < self._shm_size:
-            os.truncate(self._shm_path, self._shm_size)
+        self._make_whole(shm)
         self._shm_size = max(self._shm_size, shm.st_size)
         return True
 
     def note_shm(self) -> None:
         """Takes note of the length of the `-shm`, after a connection was made or may have made it longer."""
-        with contextlib.suppress(OSError):
-            self._shm_size = os.stat(self._shm_path).st_size
+        shm = self._status_of_shm()
+        if shm is not None:
+            self._shm_size = shm.st_size
 
     def before_closing(self, identity: Identity) -> None:
         """Makes sure that closing the connection finds the `-shm` whole; where another one stands, its own is."""
-        with contextlib.suppress(OSError):
-            if identity and identity[2] == inode(self._shm_path) and os.stat(self._shm_path).st_size < self._shm_size:
-                os.truncate(self._shm_path, self._shm_size)
+        shm = self._status_of_shm()
+        if shm is not None and identity and identity[2] == (shm.st_dev, shm.st_ino):
+            with contextlib.suppress(OSError):
+                self._make_whole(shm)
+
+    def _status_of_shm(self) -> os.stat_result | None:
+        try:
+            return os.stat(self._shm_path)
+        except OSError:
+            return None
+
+    def _make_whole(self, shm: os.stat_result) -> None:
+        if shm.st_size < self._shm_size:
+            os.truncate(self._shm_path, self._shm_size)  # by its name: closing a descriptor would drop SQLite's locks
 
     def make_if_missing(self) -> None:
         """Makes the file, complete, unless there is one; what is left over of an earlier one goes."""

@@ -23,8 +23,6 @@ CREATE INDEX checkpoint_cache_ended ON checkpoint_cache (cached_at) WHERE state_
 -- has written an older copy into the file.
 CREATE TABLE cache_history (epoch INTEGER NOT NULL, writes INTEGER NOT NULL);
 INSERT INTO cache_history VALUES (0, 0);
-CREATE TRIGGER count_insert AFTER INSERT ON checkpoint_cache BEGIN UPDATE cache_history SET writes = writes + 1; END;
-CREATE TRIGGER count_update AFTER UPDATE ON checkpoint_cache BEGIN UPDATE cache_history SET writes = writes + 1; END;
 
 -- Which store each source led to when it was last connected.
 CREATE TABLE cache_store (source TEXT PRIMARY KEY, store_id TEXT NOT NULL) WITHOUT ROWID;

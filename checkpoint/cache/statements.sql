@@ -3,8 +3,8 @@
 -- name: find
 -- The entry of a key, and the store that the source asked about led to last.
 SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, source, store_id, checksum,
-       (SELECT store_id FROM cache_store WHERE source = :source), (SELECT writes FROM cache_history)
-FROM checkpoint_cache WHERE workflow_id = :workflow_id AND step_id = :step_id;
+       (SELECT store_id FROM cache_store WHERE source = ?3), (SELECT writes FROM cache_history)
+FROM checkpoint_cache WHERE workflow_id = ?1 AND step_id = ?2;
 
 -- name: find_together
 -- The same of several keys at once, given as a JSON array of pairs.
@@ -16,7 +16,7 @@ JOIN checkpoint_cache AS c
 
 -- name: put
 -- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back. Where it
--- does although the row was saved later, the numbers began again, as after a restore. Tells the count of writes before it.
+-- does although the row was saved later, the numbers began again, as after a restore.
 INSERT INTO checkpoint_cache (workflow_id, step_id, tenant_id, state_data, id, revision, created_at, updated_at,
                               cached_at, source, store_id, epoch, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT epoch FROM cache_history), ?)
@@ -28,8 +28,7 @@ WHERE checkpoint_cache.id IS NULL
    OR checkpoint_cache.source <> excluded.source
    OR checkpoint_cache.store_id IS NOT excluded.store_id
    OR (excluded.id, excluded.revision) >= (checkpoint_cache.id, checkpoint_cache.revision)
-   OR excluded.updated_at > checkpoint_cache.updated_at
-RETURNING (SELECT writes FROM cache_history);
+   OR excluded.updated_at > checkpoint_cache.updated_at;
 
 -- name: put_lossy
 -- Writes an entry that PostgreSQL does not know, unless another tenant's entry of the same store stands there.
@@ -44,6 +43,10 @@ WHERE checkpoint_cache.tenant_id = excluded.tenant_id
    OR checkpoint_cache.state_data IS NULL
    OR '' NOT IN (checkpoint_cache.source, excluded.source)
       AND (checkpoint_cache.source <> excluded.source OR checkpoint_cache.store_id <> excluded.store_id);
+
+-- name: count_write
+-- Counts a write that is about to come, or that has just been made. (RETURNING would take SQLite longer than all the rest.)
+UPDATE cache_history SET writes = writes + 1;
 
 -- name: writes
 -- The count of writes so far.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,7 @@ from checkpoint.cache.entry import Entry
 from checkpoint.cache.failure import CacheError, Damage, is_full
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from checkpoint.cache.connection import CacheConnection
     from checkpoint.record import Digest
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 ENDED_KEPT_MS = 3_600_000
 PAGE = 200
+SMALL_BYTES = 64 * 1024
 LAST_TEXT = "\U0010ffff" * 256
 
 
@@ -32,14 +34,15 @@ class CacheStore:
         self.connection = connection
         self._max_bytes = max_bytes
         self._sql = STATEMENTS
+        self._announced_at = 0.0
 
     def find(self, workflow_id: str, step_id: str, source: str) -> tuple[Entry | None, str | None]:
         """The entry of a key, and the store that `source` led to last. A damaged entry counts as damage of the file."""
-        parameters = {"workflow_id": workflow_id, "step_id": step_id, "source": source}
+        key = (workflow_id, step_id, source)
 
         def work(connection: sqlite3.Connection) -> tuple[Entry | None, str | None]:
             before = self.connection.writes_seen
-            row = connection.execute(self._sql["find"], parameters).fetchone()
+            row = connection.execute(self._sql["find"], key).fetchone()
             if row is None:
                 return None, None
             *fields, checksum, store_id, writes = row
@@ -68,33 +71,38 @@ class CacheStore:
         """Whether an entry is small enough for this cache."""
         return entry.size <= self._max_bytes // 2
 
-    def put(self, entries: Iterable[Entry]) -> None:
+    def announce(self) -> None:
+        """Counts a write that is about to come, and leaves only the write itself to be done."""
+        self._announced_at = time.monotonic()
+        self.connection.run(self.connection.count_write)
+
+    def put_announced(self, entry: Entry) -> None:
+        """Writes a confirmed entry that was announced, unless a newer one stands there."""
+        row = entry.row()
+        self.connection.run(
+            lambda connection: connection.execute(self._sql["put"], row),
+            thorough=len(entry.state_data or b"") > SMALL_BYTES,  # a small one hardly ever makes the -shm longer
+            looked_at=self._announced_at,
+        )
+
+    def put(self, entries: Sequence[Entry]) -> None:
         """Writes confirmed entries in one transaction, each unless a newer one stands there; large ones as a mark."""
         entries = [entry if self.takes(entry) else entry.without_state() for entry in entries]
 
-        def one(connection: sqlite3.Connection) -> None:
-            before = self.connection.writes_seen
-            row = connection.execute(self._sql["put"], entries[0].row()).fetchone()
-            if row is not None:
-                self.connection.saw(row[0] + 1, before)
-
-        def several(connection: sqlite3.Connection) -> None:
-            before = self.connection.writes_seen
-            for entry in entries:  # not executemany: newer Pythons refuse it for a statement that returns rows
-                connection.execute(self._sql["put"], entry.row()).fetchone()
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["put"], [entry.row() for entry in entries])
             self._forget_ended(connection, entries)
-            self.connection.saw(connection.execute(self._sql["writes"]).fetchone()[0], before)
+            self.connection.count_write(connection)
 
-        if len(entries) == 1 and entries[0].state_data is not None:  # one statement is a transaction by itself
-            self._with_room(entries[0].size, lambda: self.connection.run(one, thorough=True))
-        else:
-            self._with_room(sum(entry.size for entry in entries), lambda: self.connection.change(several))
+        self._with_room(sum(entry.size for entry in entries), lambda: self.connection.change(work))
 
     def put_lossy(self, entry: Entry, busy_ms: int) -> bool:
         """Writes an entry that PostgreSQL does not know; False where another tenant's entry stands there."""
 
         def work(connection: sqlite3.Connection) -> bool:
-            return connection.execute(self._sql["put_lossy"], entry.row()).rowcount == 1
+            written = connection.execute(self._sql["put_lossy"], entry.row()).rowcount == 1
+            self.connection.count_write(connection)
+            return written
 
         return self._with_room(entry.size, lambda: self.connection.change(work, busy_ms))
 
@@ -132,12 +140,15 @@ class CacheStore:
             before: int = connection.execute(self._sql["count_before"], scope).fetchone()[0]
             connection.execute(self._sql["drop_before"], scope)
             written, size = 0, 0
+            full = False
             for entry in entries:
                 size += entry.size
-                if size > self._max_bytes * 3 // 4 or not self._insert(connection, entry, epoch):
-                    return before, written, True
+                full = size > self._max_bytes * 3 // 4 or not self._insert(connection, entry, epoch)
+                if full:
+                    break
                 written += 1
-            return before, written, False
+            self.connection.count_write(connection)  # last: what was counted and then taken back would look older
+            return before, written, full
 
         return self.connection.change(work, busy_ms)
 
@@ -209,7 +220,7 @@ class CacheStore:
     def _insert(self, connection: sqlite3.Connection, entry: Entry, epoch: int) -> bool:
         for _ in range(2):
             try:
-                connection.execute(self._sql["put"], entry.row()).fetchone()
+                connection.execute(self._sql["put"], entry.row())
                 return True
             except sqlite3.Error as error:
                 if not is_full(error) or not connection.in_transaction:

@@ -46,9 +46,14 @@ class Writer:
         self.failures = 0
         self.overflowed: Callable[[], None] = lambda: None
 
-    def put(self, entries: Sequence[Entry]) -> bool:
-        """Hands entries over. True when they are in the file; waits for that no longer than the budget."""
+    def put(self, entries: Sequence[Entry], *, announced: bool = False) -> bool:
+        """Hands entries over. True when they are in the file; waits for that no longer than the budget.
+
+        Of one entry that was announced to the store as little as possible is left to do.
+        """
         if not entries:
+            return True
+        if announced and len(entries) == 1 and self._put_announced(entries[0]):
             return True
         return self._hand_over(entries) and all(map(self._front.takes, entries))
 
@@ -69,6 +74,15 @@ class Writer:
         """Waits until everything is in the file, no longer than `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending, seconds)
+
+    def _put_announced(self, entry: Entry) -> bool:
+        if self._pending or entry.size > AT_ONCE_BYTES or not self._front.takes(entry):
+            return False
+        try:
+            self._front.put_announced(entry)
+        except CacheError:
+            return False  # the other way knows what to do, and counts
+        return True
 
     def _hand_over(self, entries: Sequence[Entry]) -> bool:
         overdue = bool(self._pending)
