@@ -19,6 +19,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@lru_cache(4096)  # the moments of an answer are often the same, and those of its neighbours
 def iso(micros: int, zone: tzinfo | None = None) -> str:
     """ISO 8601 with microseconds and offset, of microseconds since the epoch, in UTC or `zone` (contract 2)."""
     seconds, fraction = divmod(micros, 1_000_000)
@@ -26,7 +27,7 @@ def iso(micros: int, zone: tzinfo | None = None) -> str:
     return f"{moment}.{fraction:06d}{offset}"
 
 
-@lru_cache(4096)  # an answer holds several moments, and those of a batch share their second
+@lru_cache(256)  # many moments share their second
 def _second(seconds: int, zone: tzinfo | None) -> tuple[str, str]:
     moment = _EPOCH + timedelta(seconds=seconds)
     text = (moment if zone is None else moment.astimezone(zone)).isoformat()

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from checkpoint import actions
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from checkpoint.actions import Answer
     from checkpoint.envelope import Request
+    from checkpoint.meanwhile import Meanwhile
     from checkpoint.runtime import Runtime
     from checkpoint.validation import RequestValidator
 
-    Answer = dict[str, Any] | CheckpointError
+
+class Call(msgspec.Struct, frozen=True):
+    """A request that passed validation; `size` is the bytes of its states, `goes_together` whether its action can."""
+
+    name: str
+    action: actions.Action
+    arguments: dict[str, Any]
+    size: int
+    goes_together: bool
 
 
 class Dispatcher:
@@ -22,66 +35,67 @@ class Dispatcher:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._loaded: dict[str, tuple[RequestValidator, actions.Action]] = {}
+        self._loaded: dict[str, tuple[str, RequestValidator, actions.Action, bool]] = {}
 
     def serve(self, request: Request | CheckpointError) -> Answer:
         """The data of the answer, or the error that is the answer, whatever happens."""
-        self._runtime.counters.requests += 1
-        try:
-            if isinstance(request, CheckpointError):
-                raise request
-            action, arguments = self._prepare(request)
-            answer: Answer = action.run(self._runtime, arguments)
-        except Exception as error:
-            answer = self.failure(error)
-        return self._counted(answer)
+        return self.serve_call(self.prepare(request))
 
-    def goes_together(self, request: Request | CheckpointError) -> str | None:
-        """The action of a request that may be served together with others of that action, else None."""
+    def prepare(self, request: Request | CheckpointError) -> Call | CheckpointError:
+        """What is to be done, or the error that is the answer. Changes nothing, and asks nobody."""
         if isinstance(request, CheckpointError):
-            return None
+            return request
         try:
-            _, action = self._load(request.fields.get("action"))
-        except Exception:  # told when it is served
-            return None
-        return request.fields["action"] if hasattr(action, "run_together") else None
+            name, validator, action, goes_together = self._load(request.fields.get("action"))
+            arguments = validator.arguments(request.fields)
+            size = 0
+            for field, text in request.texts.items():
+                if field in arguments:
+                    arguments[field] = text
+                    size += len(text)
+            if validator.takes_tenant and self._runtime.settings.tenant is not None:
+                _pin(arguments, self._runtime.settings.tenant)
+            return Call(name, action, arguments, size, goes_together)
+        except Exception as error:
+            return self.failure(error)
 
-    def serve_together(self, requests: Sequence[Request]) -> list[Answer]:
-        """The answers of requests of one action that goes together, in their order; one bad request fails alone."""
-        self._runtime.counters.requests += len(requests)
-        answers: list[Answer | None] = [None] * len(requests)
-        ready: dict[int, dict[str, Any]] = {}
-        for place, request in enumerate(requests):
-            try:
-                action, ready[place] = self._prepare(request)
-            except Exception as error:
-                answers[place] = self.failure(error)
-        if ready:
-            try:
-                served: Sequence[Answer] = action.run_together(self._runtime, list(ready.values()))  # type: ignore[attr-defined]
-            except Exception as error:
-                served = [self.failure(error)] * len(ready)
-            for place, answer in zip(ready, served, strict=True):
-                answers[place] = answer
-        return [self._counted(answer) for answer in answers if answer is not None]
+    def serve_call(self, call: Call | CheckpointError) -> Answer:
+        """The data of the answer, or the error that is the answer, whatever happens."""
+        self._runtime.counters.requests += 1
+        if isinstance(call, CheckpointError):
+            return self._counted(call)
+        try:
+            return call.action.run(self._runtime, call.arguments)
+        except Exception as error:
+            return self._counted(self.failure(error))
 
-    def _prepare(self, request: Request) -> tuple[actions.Action, dict[str, Any]]:
-        validator, action = self._load(request.fields.get("action"))
-        arguments = validator.arguments(request.fields)
-        for name, text in request.texts.items():
-            if name in arguments:
-                arguments[name] = text
-        if validator.takes_tenant and self._runtime.settings.tenant is not None:
-            _pin(arguments, self._runtime.settings.tenant)
-        return action, arguments
+    def serve_together(self, calls: Sequence[Call], meanwhile: Meanwhile) -> Callable[[], list[Answer]]:
+        """Serves calls of one action that goes together; what is returned makes their answers, in their order.
 
-    def _load(self, name: object) -> tuple[RequestValidator, actions.Action]:
+        Whatever happens, `meanwhile` is called before this returns: as soon as there is something to wait for.
+        """
+        self._runtime.counters.requests += len(calls)
+        try:
+            finish = calls[0].action.run_together(self._runtime, [call.arguments for call in calls], meanwhile)  # type: ignore[attr-defined]
+        except Exception as error:
+            finish = partial(list, [self.failure(error)] * len(calls))
+        meanwhile()
+        return partial(self._finished, finish, len(calls))
+
+    def _finished(self, finish: Callable[[], list[Answer]], count: int) -> list[Answer]:
+        try:
+            return [self._counted(answer) for answer in finish()]
+        except Exception as error:
+            return [self._counted(self.failure(error)) for _ in range(count)]
+
+    def _load(self, name: object) -> tuple[str, RequestValidator, actions.Action, bool]:
         if not isinstance(name, str) or name not in actions.NAMES:
             raise CheckpointError("UNKNOWN_ACTION", f"action must be one of {', '.join(actions.NAMES)}")
         if name not in self._loaded:
             from checkpoint.validation import RequestValidator
 
-            self._loaded[name] = RequestValidator(name), actions.load(name)
+            action = actions.load(name)
+            self._loaded[name] = name, RequestValidator(name), action, hasattr(action, "run_together")
         return self._loaded[name]
 
     def failure(self, error: Exception) -> CheckpointError:

@@ -27,6 +27,7 @@ _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 _key = re.compile(rb'[ \t\r\n]*"((?:[^"\\]|\\.)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL).match
 _after_value = re.compile(rb"[ \t\r\n]*([,}])").match
+_LINE_FEED, _CARRIAGE_RETURN = 10, 13  # a search for a number is four times as fast as one for a byte string
 _line_breaks = bytes.maketrans(b"\r\n", b"  ")
 
 # What stands in for a text field while the request is validated: a value of the same JSON type.
@@ -50,6 +51,20 @@ class Request(msgspec.Struct):
     texts: dict[str, bytes]
 
 
+class _Usual(msgspec.Struct, forbid_unknown_fields=True):
+    action: str
+    workflow_id: str
+    step_id: str
+    tenant_id: str | None = None
+    state_data: msgspec.Raw = msgspec.Raw()
+
+
+_usual_object = msgspec.json.Decoder(_Usual).decode
+_USUAL_BYTES = len(b'{"action":"","workflow_id":"","step_id":""}')
+_TENANT_BYTES = len(b',"tenant_id":""')
+_STATE_BYTES = len(b',"state_data":')
+
+
 def decode(line: bytes) -> Request:
     """The request on `line` (without its line end). Raises INVALID_JSON (contract, section 1)."""
     if not line.isascii():
@@ -57,6 +72,32 @@ def decode(line: bytes) -> Request:
             str(line, "utf-8")
         except UnicodeDecodeError as error:
             raise _invalid(f"the line is not valid UTF-8 (byte {error.start})") from None
+    return _usual(line) or _any(line)
+
+
+def _usual(line: bytes) -> Request | None:
+    """The request on a line of the usual fields, each once, with no space between them: then the parts add up to it."""
+    try:
+        given = _usual_object(line)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    fields: dict[str, Any] = {"action": given.action, "workflow_id": given.workflow_id, "step_id": given.step_id}
+    size = _USUAL_BYTES
+    if given.tenant_id is not None:
+        fields["tenant_id"] = given.tenant_id
+        size += _TENANT_BYTES
+    for text in fields.values():
+        size += len(text) if text.isascii() else len(text.encode())
+    texts: dict[str, bytes] = {}
+    state = bytes(given.state_data)
+    if state:
+        texts["state_data"] = state
+        fields["state_data"] = _SAMPLES.get(state[0], 0)
+        size += _STATE_BYTES + len(state)
+    return Request(fields, texts) if size == len(line) else None
+
+
+def _any(line: bytes) -> Request:
     try:
         raws = _object(line)
     except RecursionError:
@@ -76,7 +117,7 @@ def decode(line: bytes) -> Request:
             fields[name] = _SAMPLES.get(view[0], 0)
         else:
             fields[name] = _decode_value(raw)
-    # Without white space, escapes in keys and repeated keys the parts add up to the line; else look closer.
+    # Without white space, escapes in keys and repeated keys the parts add up to the line, as above; else look closer.
     if size != len(line) and (name_twice := _repeated_key(line, raws)) is not None:
         raise _invalid(f"the key {name_twice} is given twice")
     return Request(fields, texts)
@@ -145,6 +186,6 @@ class Encoder:
 
 def one_line(text: bytes) -> bytes:
     """The same JSON without line breaks. In valid JSON they stand only between tokens, so a space serves as well."""
-    if b"\n" in text or b"\r" in text:
+    if _LINE_FEED in text or _CARRIAGE_RETURN in text:
         return text.translate(_line_breaks)
     return text

@@ -49,18 +49,20 @@ class Output:
             self._write()
 
     def _write(self) -> None:
-        self._holding.clear()
+        if self._flusher is not None:
+            self._holding.clear()
         if not self._held:
             return
-        data = memoryview(self._held[0] if len(self._held) == 1 else b"".join(self._held))
+        data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
         self._held.clear()
         self._held_bytes = 0
         if self.gone:
             raise ReaderGone
         self.writing = True
         try:
-            while data:
-                data = data[os.write(self._fd, data) :]
+            written = os.write(self._fd, data)
+            while written < len(data):
+                written += os.write(self._fd, memoryview(data)[written:])
         except OSError:  # EPIPE, or a descriptor that was never open
             self.gone = True
             raise ReaderGone from None

@@ -8,21 +8,25 @@ import os
 import select
 import signal
 import sys
+from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from checkpoint import envelope, settings
 from checkpoint.adaptive_wait import AdaptiveWait
-from checkpoint.dispatch import Dispatcher
+from checkpoint.dispatch import Call, Dispatcher
 from checkpoint.errors import CheckpointError, SettingsError
 from checkpoint.framing import LineSplitter
 from checkpoint.log import Log
+from checkpoint.meanwhile import Meanwhile
 from checkpoint.output import Output, ReaderGone
 from checkpoint.runtime import Runtime
 from checkpoint.standard_streams import take_standard_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from checkpoint.actions import Answer
 
 PIPE_BYTES = 1024 * 1024  # what may wait in a pipe, where its size can be set: more requests go together
 BATCH_REQUESTS = 256
@@ -78,6 +82,9 @@ class Worker:
         self._dispatcher = Dispatcher(runtime)
         self._encoder = envelope.Encoder(runtime.settings.timezone)
         self._buffer = bytearray(PIPE_BYTES)  # kept: memory of that size is costly to get for every line
+        self._ahead: deque[Call | CheckpointError] = deque()  # prepared while a batch was served
+        self._unfinished: Callable[[], list[Answer]] | None = None  # makes the answers of the last batch
+        self._served_last = ""
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -97,46 +104,87 @@ class Worker:
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
         try:
-            while self._read():
+            while self._wait_for_input():
                 self._serve_waiting()
+            self._finish(more_follow=False)
             self._output.flush()
         except ReaderGone:
             return
 
     def _serve_waiting(self) -> None:
-        """Answers what waits, in order; neighbours of one action that goes together are served together."""
-        lines = self._splitter.lines
-        following = None
-        while (lines or following is not None) and not self._stopping:
-            request = following or self._decode(lines.popleft())
-            following = None
-            if lines and (action := self._dispatcher.goes_together(request)) is not None:
-                batch, following = self._take_batch(request, action)
-                encoded = b"".join(map(self._encode, self._dispatcher.serve_together(batch)))
+        """Serves what waits, in order; neighbours of one action that goes together are served together."""
+        while not self._stopping and (call := self._next()) is not None:
+            batch = self._batch_of(call)
+            if len(batch) > 1:
+                if batch[0].name != self._served_last:
+                    self._finish(more_follow=True)
+                self._served_last = batch[0].name
+                self._unfinished = self._dispatcher.serve_together(batch, Meanwhile(self._meanwhile))
             else:
-                encoded = self._encode(self._dispatcher.serve(request))
-            self._output.put(encoded, more_follow=bool(lines) or following is not None)
+                self._finish(more_follow=True)
+                self._output.put(self._encode(self._dispatcher.serve_call(call)), more_follow=self._more_wait)
 
-    def _take_batch(self, first: Any, action: str) -> tuple[list[Any], envelope.Request | CheckpointError | None]:
-        """`first` and the requests after it that go together with it, and the one after those if it was looked at."""
-        lines = self._splitter.lines
-        batch = [first]
+    def _meanwhile(self) -> None:
+        """While the database works on a batch: the answers of the one before it, and what comes after it."""
+        with contextlib.suppress(ReaderGone):  # told again by the next answer
+            self._finish(more_follow=True)
+        if len(self._splitter.lines) < BATCH_REQUESTS and self._input_is_there():
+            self._take_input()
         size = 0
-        while lines and len(batch) < BATCH_REQUESTS and size < BATCH_BYTES:
-            size += len(lines[0] or b"")
-            request = self._decode(lines.popleft())
-            if isinstance(request, CheckpointError) or request.fields.get("action") != action:
-                return batch, request
-            batch.append(request)
-        return batch, None
+        while self._splitter.lines and len(self._ahead) < BATCH_REQUESTS and size < BATCH_BYTES:
+            size += len(self._splitter.lines[0] or b"")
+            self._ahead.append(self._prepare_line())
 
-    def _read(self) -> bool:
+    def _finish(self, *, more_follow: bool) -> None:
+        """Writes the answers of the last batch, if they are not made yet."""
+        unfinished, self._unfinished = self._unfinished, None
+        if unfinished is not None:
+            self._output.put(b"".join(map(self._encode, unfinished())), more_follow=more_follow)
+
+    def _batch_of(self, first: Call | CheckpointError) -> list[Call]:
+        """`first` and the calls after it that go together with it; an error and a call that goes alone make none."""
+        if isinstance(first, CheckpointError):
+            return []
+        batch = [first]
+        size = first.size
+        while first.goes_together and len(batch) < BATCH_REQUESTS and size < BATCH_BYTES:
+            call = self._next()
+            if isinstance(call, Call) and call.name == first.name:
+                batch.append(call)
+                size += call.size
+                continue
+            if call is not None:
+                self._ahead.appendleft(call)
+            break
+        return batch
+
+    def _next(self) -> Call | CheckpointError | None:
+        if self._ahead:
+            return self._ahead.popleft()
+        return self._prepare_line() if self._splitter.lines else None
+
+    @property
+    def _more_wait(self) -> bool:
+        return bool(self._ahead or self._splitter.lines)
+
+    def _prepare_line(self) -> Call | CheckpointError:
+        return self._dispatcher.prepare(self._decode(self._splitter.lines.popleft()))
+
+    def _wait_for_input(self) -> bool:
         """Waits for bytes; False when no request will come or be begun any more."""
         if self._stopping or self._requests < 0:
             return False
+        if self._unfinished is not None and not self._input_is_there():
+            self._finish(more_follow=False)
         ready = dict(self._wait.until(self._is_ready, self._poll.poll))
-        if self._stopping or self._requests not in ready:
-            return not self._stopping
+        if not self._stopping and self._requests in ready:
+            self._take_input()
+        return not self._stopping
+
+    def _input_is_there(self) -> bool:
+        return self._requests in dict(self._is_ready())
+
+    def _take_input(self) -> None:
         try:
             size = os.readv(self._requests, [self._buffer])
         except OSError:
@@ -145,9 +193,9 @@ class Worker:
             self._splitter.feed(bytes(memoryview(self._buffer)[:size]))
         else:
             self._splitter.end()
+            self._poll.unregister(self._requests)
             os.close(self._requests)
             self._requests = -1
-        return True
 
     def _decode(self, line: bytes | None) -> envelope.Request | CheckpointError:
         if line is None:
@@ -160,7 +208,7 @@ class Worker:
         except Exception as error:
             return self._dispatcher.failure(error)
 
-    def _encode(self, answer: dict[str, Any] | CheckpointError) -> bytes:
+    def _encode(self, answer: Answer) -> bytes:
         if not isinstance(answer, CheckpointError):
             try:
                 return self._encoder.success(answer)

@@ -1,7 +1,8 @@
 """One module an action, named like it, with `run(runtime, arguments) -> data` (contract, section 3).
 
-An action that can serve several waiting requests for the price of one also has `run_together(runtime, many)`: the data,
-or the error, of each of `many` arguments, in their order.
+An action that serves several waiting requests for the price of one also has `run_together(runtime, many, meanwhile)`:
+it does what they ask of PostgreSQL, calls `meanwhile` when it has to wait, and returns a callable that does the rest
+without PostgreSQL: it makes the data, or the error, of each of `many` arguments, in their order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from checkpoint.errors import CheckpointError
     from checkpoint.runtime import Runtime
+
+    Answer = dict[str, Any] | CheckpointError
+    Finish = Callable[[], list[Answer]]
 
     class Action(Protocol):
         """What an action module offers."""

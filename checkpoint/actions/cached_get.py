@@ -9,56 +9,61 @@ from checkpoint.errors import CheckpointError
 from checkpoint.record import Instant, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from checkpoint.actions import Answer, Finish
     from checkpoint.cache.cache import Found
     from checkpoint.cache.entry import Entry
     from checkpoint.record import Record
     from checkpoint.runtime import Runtime
 
+    Key = tuple[str, str, str | None]
+
 
 def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     """The row and where it came from. A hit touches neither PostgreSQL nor its driver."""
-    return _serve(runtime, arguments, runtime.cache.find(*_key(arguments)))
+    key = _key(arguments)
+    return _serve(runtime, arguments, key, runtime.cache.find(*key))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any] | CheckpointError]:
-    """The same for reads that wait: what the cache knows of them is one statement."""
-    answers: list[dict[str, Any] | CheckpointError] = []
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
+    """The same for reads that wait: what the cache knows of them is read at once."""
+    meanwhile()  # there is no wait, or one for each that the cache does not know
+    answers: list[Answer] = []
     fetched: set[tuple[str, str]] = set()
     trust = runtime.cache.trust
-    for arguments, known in zip(many, runtime.cache.find_together([_key(each) for each in many]), strict=True):
-        key = _key(arguments)
+    keys = [_key(arguments) for arguments in many]
+    for arguments, key, known in zip(many, keys, runtime.cache.find_together(keys), strict=True):
         outdated = key[:2] in fetched or runtime.cache.trust != trust
         cached = runtime.cache.find(*key) if outdated else known
         if cached is None or not cached.fresh:
             fetched.add(key[:2])  # a later request of the same key finds what this one brings
         try:
-            answers.append(_serve(runtime, arguments, cached))
+            answers.append(_serve(runtime, arguments, key, cached))
         except CheckpointError as error:
             answers.append(error)
-    return answers
+    return lambda: answers
 
 
-def _serve(runtime: Runtime, arguments: dict[str, Any], cached: Found | None) -> dict[str, Any]:
+def _serve(runtime: Runtime, arguments: dict[str, Any], key: Key, cached: Found | None) -> dict[str, Any]:
     if cached is not None and cached.fresh:
         runtime.counters.cache_hits += 1
         return _hit(cached.entry, stale=False)
     runtime.counters.cache_misses += 1
     asked_at = clock.now_ms()
     try:
-        record = runtime.authority.get(*_key(arguments))
+        record = runtime.authority.get(*key)
     except CheckpointError as error:
         if not (error.unreachable and cached is not None and arguments.get("allow_stale")):
             raise
         return _hit(cached.entry, stale=True)
     if record is not None:
-        return _answer(arguments, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
-    runtime.cache.drop_left_over(*_key(arguments))
-    return _answer(arguments, "none", None)
+        return _answer(key, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
+    runtime.cache.drop_left_over(*key)
+    return _answer(key, "none", None)
 
 
-def _key(arguments: dict[str, Any]) -> tuple[str, str, str | None]:
+def _key(arguments: dict[str, Any]) -> Key:
     return arguments["workflow_id"], arguments["step_id"], arguments.get("tenant_id")
 
 
@@ -83,16 +88,17 @@ def _hit(entry: Entry, *, stale: bool) -> dict[str, Any]:
 
 
 def _answer(
-    arguments: dict[str, Any],
+    key: Key,
     source: str,
     record: Record | None,
     *,
     backfilled: bool = False,
 ) -> dict[str, Any]:
-    data = {
-        "workflow_id": arguments["workflow_id"],
-        "step_id": arguments["step_id"],
-        "tenant_id": arguments.get("tenant_id"),
+    workflow_id, step_id, tenant_id = key
+    data: dict[str, Any] = {
+        "workflow_id": workflow_id,
+        "step_id": step_id,
+        "tenant_id": tenant_id,
         "found": record is not None,
         "source": source,
         "authority_source": source,

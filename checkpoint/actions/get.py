@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from checkpoint.actions import Answer, Finish
     from checkpoint.record import Record
     from checkpoint.runtime import Runtime
 
@@ -21,14 +22,15 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     return _data(key, runtime.authority.get(*key))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any] | CheckpointError]:
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
     """The same for reads that wait, as one statement."""
     keys = [_key(arguments) for arguments in many]
     try:
-        records = runtime.authority.get_together(keys)
+        records = runtime.authority.get_together(keys, meanwhile)
     except CheckpointError as error:
-        return [error] * len(keys)
-    return [_data(key, record) for key, record in zip(keys, records, strict=True)]
+        answers: list[Answer] = [error] * len(keys)
+        return lambda: answers
+    return lambda: [_data(key, record) for key, record in zip(keys, records, strict=True)]
 
 
 def _key(arguments: dict[str, Any]) -> Key:

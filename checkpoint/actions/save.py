@@ -11,8 +11,9 @@ from checkpoint.errors import CheckpointError
 from checkpoint.record import Record, State, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from checkpoint.actions import Answer, Finish
     from checkpoint.runtime import Runtime
 
 
@@ -31,43 +32,69 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     return _data(record, cache_written=runtime.cache_records((record,), asked_at))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
     """The same for saves that wait: neighbours with distinct keys and no expected revision become one statement."""
-    answers: list[dict[str, Any] | CheckpointError] = []
-    group: dict[tuple[str, str], dict[str, Any]] = {}
+    *groups, last = _groups(many)
+    answers: list[Answer] = []
+    for group in groups:
+        answers += _save_group(runtime, group, meanwhile)()
+    finish = _save_group(runtime, last, meanwhile)
+    return lambda: answers + finish()
+
+
+def _groups(many: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: list[list[dict[str, Any]]] = []
+    keys: set[tuple[str, str]] = set()
+    alone = True
     for arguments in many:
         key = arguments["workflow_id"], arguments["step_id"]
-        if key in group or "expected_revision" in arguments:
-            answers += _save_group(runtime, list(group.values()))
-            group = {}
-        if "expected_revision" in arguments:
-            answers.append(_alone(runtime, arguments))
-        else:
-            group[key] = arguments
-    return answers + _save_group(runtime, list(group.values()))
+        if alone or key in keys or "expected_revision" in arguments:
+            groups.append([])
+            keys.clear()
+        alone = "expected_revision" in arguments
+        groups[-1].append(arguments)
+        keys.add(key)
+    return groups
 
 
-def _save_group(runtime: Runtime, group: list[dict[str, Any]]) -> list[dict[str, Any] | CheckpointError]:
-    if len(group) <= 1:
-        return [_alone(runtime, arguments) for arguments in group]
+def _save_group(runtime: Runtime, group: list[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
+    if len(group) == 1:
+        meanwhile()
+        return _one_by_one(runtime, group)
     asked_at = clock.now_ms()
     states = [_state(arguments) for arguments in group]
     try:
-        records = runtime.authority.upsert.save_together(states)
+        records = runtime.authority.upsert.save_together(states, meanwhile)
     except CheckpointError as error:
+        meanwhile()
         refused = error.code == "PG_WRITE_ERROR" and not error.unreachable
         if error.code == "INVALID_ARG" or refused:  # one of them cannot be stored: only that one fails
-            return [_alone(runtime, arguments) for arguments in group]
+            return _one_by_one(runtime, group)
         _forget_if_unknown(runtime, error, states)
-        return [error] * len(group)
-    written = runtime.cache_records([record for record in records if record is not None], asked_at)
-    return [
-        _alone(runtime, arguments) if record is None else _data(record, cache_written=written)
+        answers: list[Answer] = [error] * len(group)
+        return lambda: answers
+    written = [record for record in records if record is not None]
+    if len(written) == len(group):
+        return lambda: _cached(runtime, written, asked_at)
+    saved = iter(_cached(runtime, written, asked_at))
+    answers = [
+        _alone(runtime, arguments) if record is None else next(saved)
         for arguments, record in zip(group, records, strict=True)
     ]
+    return lambda: answers
 
 
-def _alone(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any] | CheckpointError:
+def _cached(runtime: Runtime, records: Sequence[Record], asked_at: int) -> list[Answer]:
+    written = runtime.cache_records(records, asked_at)
+    return [_data(record, cache_written=written) for record in records]
+
+
+def _one_by_one(runtime: Runtime, group: Sequence[dict[str, Any]]) -> Finish:
+    answers = [_alone(runtime, arguments) for arguments in group]
+    return lambda: answers
+
+
+def _alone(runtime: Runtime, arguments: dict[str, Any]) -> Answer:
     try:
         return run(runtime, arguments)
     except CheckpointError as error:

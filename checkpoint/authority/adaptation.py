@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import psycopg
@@ -26,34 +26,16 @@ class StateText(msgspec.Struct, frozen=True):
     text: bytes
 
 
-class TextArray(msgspec.Struct, frozen=True):
-    """An array of UTF-8 texts; None stands for NULL."""
+class _Array(msgspec.Struct, frozen=True):
+    """An array of values whose binary form is their text; None stands for NULL."""
 
+    element_oid: ClassVar[int]
     items: Sequence[bytes | None]
 
-
-class JsonArray(msgspec.Struct, frozen=True):
-    """An array of JSON texts, each as it is."""
-
-    items: Sequence[bytes]
-
-
-class _StateDumper(Dumper):
-    oid = _JSON.oid
-
-    def dump(self, obj: StateText) -> Buffer:
-        return obj.text
-
-
-class _ArrayDumper(Dumper):
-    """Writes PostgreSQL's binary form of a one-dimensional array in one go: a batch holds hundreds of items."""
-
-    format = Format.BINARY
-    element_oid: int
-
-    def dump(self, obj: TextArray | JsonArray) -> Buffer:
-        parts = [struct.pack("!iiIii", 1, None in obj.items, self.element_oid, len(obj.items), 1)]
-        for item in obj.items:
+    def binary(self) -> bytes:
+        """PostgreSQL's binary form of a one-dimensional array, made in one go: a batch holds hundreds of items."""
+        parts = [struct.pack("!iiIii", 1, None in self.items, self.element_oid, len(self.items), 1)]
+        for item in self.items:
             if item is None:
                 parts.append(b"\xff\xff\xff\xff")
             else:
@@ -61,14 +43,23 @@ class _ArrayDumper(Dumper):
         return b"".join(parts)
 
 
-class _TextArrayDumper(_ArrayDumper):
-    oid = _TEXT.array_oid
-    element_oid = _TEXT.oid
+class TextArray(_Array, frozen=True):
+    """An array of UTF-8 texts."""
+
+    element_oid: ClassVar[int] = _TEXT.oid
 
 
-class _JsonArrayDumper(_ArrayDumper):
-    oid = _JSON.array_oid
-    element_oid = _JSON.oid
+class JsonArray(_Array, frozen=True):
+    """An array of JSON texts, each as it is."""
+
+    element_oid: ClassVar[int] = _JSON.oid
+
+
+class _StateDumper(Dumper):
+    oid = _JSON.oid
+
+    def dump(self, obj: StateText) -> Buffer:
+        return obj.text
 
 
 class _StateLoader(Loader):
@@ -81,6 +72,4 @@ class _StateLoader(Loader):
 def adapt(connection: Connection[Any]) -> None:
     """Teaches the connection these types; JSON comes back as text, never parsed."""
     connection.adapters.register_dumper(StateText, _StateDumper)
-    connection.adapters.register_dumper(TextArray, _TextArrayDumper)
-    connection.adapters.register_dumper(JsonArray, _JsonArrayDumper)
     connection.adapters.register_loader("json", _StateLoader)

@@ -43,23 +43,33 @@ class Executor:
         self._give_up_at = 0.0
         self.session = Session(settings, self._watchdog, on_store, self._notice)
 
-    def read(self, code: str, work: Callable[[Cursor[Any]], T]) -> T:
+    def read(
+        self, code: str, work: Callable[[Cursor[Any]], T], *, before_connecting: Callable[[], object] | None = None
+    ) -> T:
         """What `work` reads; repeated once on a new connection. Raises `code`, or INVALID_ARG for the caller's part."""
-        return self._run(code, work, None, writes=False)
+        return self._run(code, work, None, before_connecting, writes=False)
 
-    def write(self, code: str, work: Callable[[Cursor[Any]], T], settle: Callable[[Cursor[Any]], T | None] | None) -> T:
+    def write(
+        self,
+        code: str,
+        work: Callable[[Cursor[Any]], T],
+        settle: Callable[[Cursor[Any]], T | None] | None,
+        *,
+        before_connecting: Callable[[], object] | None = None,
+    ) -> T:
         """What `work` writes, done once.
 
         After a break `settle` looks the outcome up: it returns what `work` would have, or None when nothing was
         written. Without `settle`, and when it cannot tell, the answer is PG_WRITE_UNKNOWN.
         """
-        return self._run(code, work, settle, writes=True)
+        return self._run(code, work, settle, before_connecting, writes=True)
 
     def _run(
         self,
         code: str,
         work: Callable[[Cursor[Any]], T],
         settle: Callable[[Cursor[Any]], T | None] | None,
+        before_connecting: Callable[[], object] | None,
         *,
         writes: bool,
     ) -> T:
@@ -68,7 +78,7 @@ class Executor:
             self._settings.connect_timeout * self.session.address.hosts() + self._settings.statement_timeout
         )
         while True:
-            connection = self._connect(code, certain=attempts.certain)
+            connection = self._connect(code, before_connecting, certain=attempts.certain)
             try:
                 result = self._guarded(connection, work)
             except psycopg.Error as error:
@@ -113,9 +123,9 @@ class Executor:
         unreachable = failure is Failure.BROKEN or error.sqlstate == "57014"
         raise CheckpointError(code, reason, unreachable=unreachable) from None
 
-    def _connect(self, code: str, *, certain: bool) -> Connection[Any]:
+    def _connect(self, code: str, before_connecting: Callable[[], object] | None, *, certain: bool) -> Connection[Any]:
         try:
-            return self.session.connection(self._give_up_at)
+            return self.session.connection(self._give_up_at, before_connecting)
         except (DatabaseUnusable, psycopg.Error) as error:
             reason = str(error) if isinstance(error, DatabaseUnusable) else sentence(error)
             self._log("ERROR", "no connection to PostgreSQL", code=code, reason=reason)

@@ -103,14 +103,17 @@ class Session:
             self._prepared[name] = PreparedStatement(name, self._statements[name])
         return self._prepared[name]
 
-    def connection(self, give_up_at: float) -> Connection[Any]:
+    def connection(self, give_up_at: float, before_connecting: Callable[[], object] | None = None) -> Connection[Any]:
         """The connection, made now if there is none, before the monotonic time given.
 
-        Raises DatabaseUnusable with the reason in one sentence.
+        `before_connecting` is what may not wait as long as that can take. Raises DatabaseUnusable with the reason in
+        one sentence.
         """
         if self._connection is not None and self._has_ended(self._connection):
             self.discard()
         if self._connection is None:
+            if before_connecting is not None:
+                before_connecting()
             self._connection = self._connect(give_up_at)
         return self._connection
 

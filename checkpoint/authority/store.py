@@ -62,13 +62,18 @@ class Authority:
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
 
         def work(cursor: Cursor[Any]) -> Record | None:
-            table_oid, owner, *fields = self._session.prepared("get").row(cursor.connection, parameters) or (None, None)
+            table_oid, owner, *fields = self._session.prepared("get").row(cursor.connection, parameters, None) or (
+                None,
+                None,
+            )
             self._session.stands_on(table_oid)
             return None if owner is None else Record(workflow_id, step_id, owner, *fields)
 
         return self._executor.read("PG_READ_ERROR", work)
 
-    def get_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Record | None]:
+    def get_together(
+        self, keys: Sequence[tuple[str, str, str | None]], meanwhile: Callable[[], object]
+    ) -> list[Record | None]:
         """The same for several keys (workflow_id, step_id, tenant_id) at once, in their order. Raises PG_READ_ERROR."""
         parameters = {
             "workflow_ids": TextArray([workflow_id.encode() for workflow_id, _, _ in keys]),
@@ -79,7 +84,8 @@ class Authority:
         large: list[int] = []
 
         def work(cursor: Cursor[Any]) -> None:
-            for place, table_oid, owner, state, *rest in self._all(cursor, "get_together", parameters):
+            rows = self._session.prepared("get_together").rows(cursor.connection, parameters, meanwhile)
+            for place, table_oid, owner, state, *rest in rows:
                 self._session.stands_on(table_oid)
                 if owner is None:
                     continue
@@ -88,7 +94,7 @@ class Authority:
                 if state is None:
                     large.append(place - 1)
 
-        self._executor.read("PG_READ_ERROR", work)
+        self._executor.read("PG_READ_ERROR", work, before_connecting=meanwhile)
         for place in large:
             found[place] = self.get(*keys[place])
         return found

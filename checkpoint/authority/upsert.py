@@ -102,18 +102,16 @@ class Upsert:
 
         return self._executor.write("PG_WRITE_ERROR", work, settle)
 
-    def save_together(self, states: Sequence[State]) -> list[Record | None]:
+    def save_together(self, states: Sequence[State], meanwhile: Callable[[], object]) -> list[Record | None]:
         """The records of states with distinct keys, written by one statement; None for one that it refused.
 
         Times follow the order given. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN for all of them, and INVALID_ARG where one
         of them cannot be stored; nothing is written then.
         """
         write_id = os.urandom(16).hex()
-        keys = {
+        parameters: dict[str, Any] = {
             "workflow_ids": TextArray([state.workflow_id.encode() for state in states]),
             "step_ids": TextArray([state.step_id.encode() for state in states]),
-        }
-        parameters: dict[str, Any] = keys | {
             "tenant_ids": TextArray([state.tenant_id.encode() for state in states]),
             "states": JsonArray([state.state_data for state in states]),
             "write_id": write_id,
@@ -127,15 +125,15 @@ class Upsert:
 
         def work(cursor: Cursor[Any]) -> list[Record | None]:
             parameters["sent_us"] = self._session.clock.earliest()
-            return records(cursor.execute(self._session.statement("save_together"), parameters).fetchall())
+            return records(self._session.prepared("save_together").rows(cursor.connection, parameters, meanwhile))
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
-            rows = cursor.execute(self._session.statement("saved_together"), keys | {"write_id": write_id}).fetchall()
+            rows = self._session.prepared("saved_together").rows(cursor.connection, parameters, None)
             if rows and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
                 raise CheckpointError("PG_WRITE_UNKNOWN", "the connection broke; a get tells what stands")
             return records(rows) if rows else None
 
-        return self._executor.write("PG_WRITE_ERROR", work, settle)
+        return self._executor.write("PG_WRITE_ERROR", work, settle, before_connecting=meanwhile)
 
     def _one_of_tenant(
         self,

@@ -42,16 +42,10 @@ class Entry(msgspec.Struct, frozen=True):
 
     def checksum(self) -> int:
         """CRC-32 over every field. Ids hold no control characters, so joined they stay apart."""
-        head = "\x1f".join(
-            (
-                self.workflow_id,
-                self.step_id,
-                self.tenant_id,
-                f"{self.id}\x1f{self.revision}\x1f{self.created_at}\x1f{self.updated_at}\x1f{self.cached_at}",
-                self.source,
-                str(self.store_id),
-                "-" if self.state_data is None else "+",
-            )
+        head = (
+            f"{self.workflow_id}\x1f{self.step_id}\x1f{self.tenant_id}\x1f{self.id}\x1f{self.revision}"
+            f"\x1f{self.created_at}\x1f{self.updated_at}\x1f{self.cached_at}\x1f{self.source}\x1f{self.store_id}"
+            f"\x1f{'-' if self.state_data is None else '+'}"
         )
         return zlib.crc32(self.state_data or b"", zlib.crc32(head.encode("utf-8", "surrogatepass")))
 

@@ -7,12 +7,11 @@ SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, s
 FROM checkpoint_cache WHERE workflow_id = ?1 AND step_id = ?2;
 
 -- name: find_together
--- The same of several keys at once, given as a JSON array of pairs.
-SELECT k.key, c.workflow_id, c.step_id, tenant_id, state_data, c.id, revision, created_at, updated_at, cached_at, source,
-       store_id, checksum, (SELECT store_id FROM cache_store WHERE source = :source), (SELECT writes FROM cache_history)
-FROM json_each(:keys) AS k
-JOIN checkpoint_cache AS c
-  ON c.workflow_id = json_extract(k.value, '$[0]') AND c.step_id = json_extract(k.value, '$[1]');
+-- The same of several keys at once, each with the place it has among {keys}.
+WITH k (place, workflow_id, step_id) AS (VALUES {keys})
+SELECT k.place, c.workflow_id, c.step_id, tenant_id, state_data, c.id, revision, created_at, updated_at, cached_at, source,
+       store_id, checksum, (SELECT store_id FROM cache_store WHERE source = ?), (SELECT writes FROM cache_history)
+FROM k CROSS JOIN checkpoint_cache AS c ON c.workflow_id = k.workflow_id AND c.step_id = k.step_id;
 
 -- name: put
 -- Writes an entry that PostgreSQL confirmed, unless a newer one stands there: (id, revision) never goes back. Where it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -53,17 +53,16 @@ class CacheStore:
 
     def find_together(self, keys: Sequence[tuple[str, str]], source: str) -> tuple[dict[int, Entry], str | None]:
         """The entries of several keys by their place in `keys`, and the store that `source` led to last."""
-        parameters = {"keys": msgspec.json.encode(keys).decode(), "source": source}
 
         def work(connection: sqlite3.Connection) -> tuple[dict[int, Entry], str | None]:
-            found, known = {}, None
             before = self.connection.writes_seen
-            for place, *fields, checksum, store_id, writes in connection.execute(
-                self._sql["find_together"], parameters
-            ):
-                found[place], known = _checked(fields, checksum), store_id
-                self.connection.saw(writes, before)
-            return found, known
+            parameters = [text for key in keys for text in key]
+            rows = connection.execute(_find_together(len(keys)), (*parameters, source)).fetchall()
+            if not rows:
+                return {}, None
+            known, writes = rows[-1][13:]
+            self.connection.saw(writes, before)
+            return {row[0]: _checked(row[1:12], row[12]) for row in rows}, known
 
         return self.connection.run(work)
 
@@ -254,6 +253,11 @@ class CacheStore:
         ended = [entry.cached_at for entry in entries if entry.state_data is None]
         if ended:
             connection.execute(self._sql["forget_ended"], (max(ended) - ENDED_KEPT_MS,))
+
+
+@lru_cache(16)
+def _find_together(count: int) -> str:
+    return STATEMENTS["find_together"].replace("{keys}", ", ".join(f"({place}, ?, ?)" for place in range(count)))
 
 
 def _checked(fields: Sequence[Any], checksum: object) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from tests.support.asking import done
 
 if TYPE_CHECKING:
+    from tests.support.database import Connection
     from tests.support.place import Place
+    from tests.support.worker import Worker
 
 TENANTS = ("default", "other", None)
 VOLATILE = ("id", "created_at", "updated_at", "cached_at", "next_cursor", "last_updated_at")
@@ -106,3 +109,51 @@ def test_one_bad_request_fails_alone(place: Place, workflow: str) -> None:
     answers = place.worker.read_lines(3)
     assert [answer["code"] for answer in answers] in ([None, "INVALID_ARG", None], [None, "INVALID_JSON", None])
     assert done(place.worker, "list", workflow_id=workflow)["count"] == 2
+
+
+def saves(workflow: str, count: int) -> list[dict[str, Any]]:
+    """Saves of as many steps."""
+    return [
+        {"action": "save", "workflow_id": workflow, "step_id": f"step {number}", "state_data": {"n": number}}
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"action":"save","workflow_id":'], ids=["nothing", "half a line"])
+def test_what_was_served_is_answered_whatever_follows(place: Place, workflow: str, rest: bytes) -> None:
+    """A burst, then nothing more, or the beginning of a line and silence: every answer comes."""
+    for request in saves(workflow, 700):
+        place.worker.send(request)
+    place.worker.send_raw(rest)
+    answers = place.worker.read_lines(700)
+    assert [answer["data"]["step_id"] for answer in answers] == [f"step {number}" for number in range(700)]
+
+
+def test_what_was_served_is_answered_while_the_next_requests_wait(
+    worker: Worker, workflow: str, sql: Connection
+) -> None:
+    """Requests that lie behind a lock in PostgreSQL hold up no answer of those before them."""
+    requests = saves(workflow, 700)
+    worker.ask(requests[-1])
+    with sql.transaction():
+        sql.execute("SELECT FROM workflow_checkpoints WHERE step_id = 'step 699' FOR UPDATE")
+        for request in requests:
+            worker.send(request)
+        answered = worker.read_lines(256)
+        assert all(answer["success"] for answer in answered)
+    rest = worker.read_lines(700 - 256)
+    assert all(answer["success"] for answer in rest)
+
+
+def test_a_worker_that_is_told_to_stop_has_answered_what_it_saved(
+    worker: Worker, workflow: str, sql: Connection
+) -> None:
+    """SIGTERM amid a burst: as many answers as rows, no row without its answer."""
+    for request in saves(workflow, 3000):
+        worker.send(request)
+    answers = [worker.read_line()]
+    worker.signal(signal.SIGTERM)
+    answers += worker.read_all()
+    assert worker.wait() == 0
+    count = sql.execute("SELECT count(*) FROM workflow_checkpoints WHERE workflow_id = %s", (workflow,)).fetchone()
+    assert count == (len(answers),)
