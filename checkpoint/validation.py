@@ -46,7 +46,6 @@ class RequestValidator:
     """Holds the requests of one action to its schema."""
 
     def __init__(self, action: str) -> None:
-        self._action = action
         self._schema = load_schema(f"{action}.request.json")
         self._ignored = DOCUMENTED_FIELDS - self._schema["properties"].keys()
         self._is_valid = _compile(self._schema)

@@ -39,13 +39,13 @@ def _key(arguments: dict[str, Any]) -> Key:
 
 def _data(key: Key, record: Record | None) -> dict[str, Any]:
     workflow_id, step_id, tenant_id = key
-    data: dict[str, Any] = {
+    if record is None:
+        missing = {"tenant_id": tenant_id, "found": False, "authority_source": "none"}
+        return {"workflow_id": workflow_id, "step_id": step_id, **missing}
+    return {
         "workflow_id": workflow_id,
         "step_id": step_id,
-        "tenant_id": tenant_id,
-        "found": record is not None,
+        "found": True,
+        **record.row(),
+        "authority_source": "pg",
     }
-    if record is not None:
-        data.update(record.row())
-    data["authority_source"] = "none" if record is None else "pg"
-    return data

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import psycopg
-from psycopg.adapt import Dumper, Loader
-from psycopg.pq import Format
+from psycopg.adapt import Dumper
+from psycopg.types.string import ByteaBinaryLoader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,14 +62,7 @@ class _StateDumper(Dumper):
         return obj.text
 
 
-class _StateLoader(Loader):
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> bytes:
-        return bytes(data)
-
-
 def adapt(connection: Connection[Any]) -> None:
     """Teaches the connection these types; JSON comes back as text, never parsed."""
     connection.adapters.register_dumper(StateText, _StateDumper)
-    connection.adapters.register_loader("json", _StateLoader)
+    connection.adapters.register_loader("json", ByteaBinaryLoader)

@@ -120,12 +120,12 @@ def saves(workflow: str, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"action":"save","workflow_id":'], ids=["nothing", "half a line"])
-def test_what_was_served_is_answered_whatever_follows(place: Place, workflow: str, rest: bytes) -> None:
+def test_what_was_served_is_answered_whatever_follows(worker: Worker, workflow: str, rest: bytes) -> None:
     """A burst, then nothing more, or the beginning of a line and silence: every answer comes."""
     for request in saves(workflow, 700):
-        place.worker.send(request)
-    place.worker.send_raw(rest)
-    answers = place.worker.read_lines(700)
+        worker.send(request)
+    worker.send_raw(rest)
+    answers = worker.read_lines(700)
     assert [answer["data"]["step_id"] for answer in answers] == [f"step {number}" for number in range(700)]
 
 
