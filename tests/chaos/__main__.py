@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
-import secrets
-import shutil
 import sys
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.chaos.storm import Storm
+from tests.support import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.support.table import Table
 
 
-def main() -> int:
-    """Prints the table, and where a promise was broken what is known of it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long the faults go on (default: 60)")
-    parser.add_argument("--seed", type=int, default=None, help="the same faults at the same times again")
-    arguments = parser.parse_args()
-    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
-    sys.stdout.write(f"chaos: seed {seed}\n")
-    sys.stdout.flush()
-    folder = Path(tempfile.mkdtemp(prefix="checkpoint-chaos-"))
-    folder.chmod(0o711)  # the account of the server has to pass
-    try:
-        storm = Storm(folder, seed, arguments.seconds)
-        table = storm.run()
-        sys.stdout.write("".join(f"{event}\n" for event in storm.journal))
-        sys.stdout.write(str(table))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0 if table.right else 1
+def work(folder: Path, seed: int, seconds: float) -> tuple[Iterable[object], Table]:
+    """What is known of each promise that was broken, and the table."""
+    storm = Storm(folder, seed, seconds)
+    table = storm.run()
+    return storm.journal, table
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("chaos", __doc__, 60, work))

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
-import secrets
-import shutil
 import sys
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.soak.endurance import Endurance
+from tests.support import program
 from tests.support.database import connection, fresh_schema
 from tests.support.server import postgresql
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
-def main() -> int:
-    """Prints the table, and answers that should not have come."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=300, help="how long the load goes on (default: 300)")
-    parser.add_argument("--seed", type=int, default=None, help="the same load again")
-    arguments = parser.parse_args()
-    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
-    sys.stdout.write(f"soak: seed {seed}\n")
-    sys.stdout.flush()
-    folder = Path(tempfile.mkdtemp(prefix="checkpoint-soak-"))
-    folder.chmod(0o711)  # the account of the server has to pass
-    try:
-        with (
-            postgresql(folder / "pg", insist_on_container=False) as server,
-            connection(server.url) as admin,
-            fresh_schema(admin) as schema,
-        ):
-            endurance = Endurance(folder, server.url, schema, admin, seed)
-            table = endurance.run(arguments.seconds)
-        sys.stdout.write("".join(f"{answer}\n" for answer in endurance.unforeseen[:50]))
-        sys.stdout.write(str(table))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0 if table.right else 1
+    from tests.support.table import Table
+
+SHOWN = 50
+
+
+def work(folder: Path, seed: int, seconds: float) -> tuple[Iterable[object], Table]:
+    """Answers that should not have come, and the table."""
+    with (
+        postgresql(folder / "pg", insist_on_container=False) as server,
+        connection(server.url) as admin,
+        fresh_schema(admin) as schema,
+    ):
+        endurance = Endurance(folder, server.url, schema, admin, seed)
+        table = endurance.run(seconds)
+    return endurance.unforeseen[:SHOWN], table
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("soak", __doc__, 300, work))
