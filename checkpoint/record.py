@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+DEFAULT_TENANT = "default"  # of requests that name none
+
 
 class Instant(msgspec.Struct, frozen=True):
     """A moment, in microseconds since the epoch; the envelope writes it in the zone of the settings."""

@@ -44,8 +44,6 @@ NAMES = (
     "pending",
 )
 
-DEFAULT_TENANT = "default"
-
 
 def load(name: str) -> Action:
     """The module of an action. Only actions that are asked for are imported."""

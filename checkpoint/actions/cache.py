@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.cache.cache import OtherTenantsEntry
 from checkpoint.errors import CheckpointError
-from checkpoint.record import Record, instant
+from checkpoint.record import DEFAULT_TENANT, Record, instant
 
 if TYPE_CHECKING:
     from checkpoint.runtime import Runtime

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.errors import CheckpointError
+from checkpoint.record import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from checkpoint.runtime import Runtime

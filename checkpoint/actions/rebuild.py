@@ -6,9 +6,9 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.cache.failure import CacheError
 from checkpoint.errors import CheckpointError
+from checkpoint.record import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

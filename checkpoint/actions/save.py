@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import clock
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.errors import CheckpointError
-from checkpoint.record import Record, State, instant
+from checkpoint.record import DEFAULT_TENANT, Record, State, instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

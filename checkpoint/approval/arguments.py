@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.approval.canonical import RepeatedKey, canonical_text, digest
 from checkpoint.approval.decision import Decision
 from checkpoint.approval.question import Question
 from checkpoint.errors import CheckpointError
+from checkpoint.record import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from checkpoint.approval.row import ApprovalRow
 from checkpoint.authority.adaptation import StateText
-from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refusal_of_policies
+from checkpoint.authority.failure import nothing_done
+from checkpoint.authority.page import STREAM_ROWS, page_of
+from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refuse_by_policies
+from checkpoint.authority.write_id import new_write_id
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from checkpoint.approval.row import ApprovalChange
     from checkpoint.authority.execution import Executor
 
-PAGE_BYTES = 64 * 1024 * 1024
-STREAM_ROWS = 16
 TRIES = 10
 FIRST_MICROS = -30_000_000_000_000_000  # before every awaiting_since
 
@@ -48,7 +48,7 @@ class ApprovalStore:
         Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
         """
         key = {"workflow_id": workflow_id, "step_id": step_id}
-        write_id = os.urandom(16).hex()
+        write_id = new_write_id()
 
         def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
             for _ in range(TRIES):
@@ -61,7 +61,7 @@ class ApprovalStore:
                     return self._written(key, tenant_id, now, change, write_id, written), True
             if hides_rows(self._session, cursor, tenant_id):
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
-            raise _nothing_done()
+            raise nothing_done()
 
         def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
             row = self._find(cursor, key)[1]
@@ -78,15 +78,12 @@ class ApprovalStore:
         transaction has to be repeated. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
         """
         key = {"workflow_id": workflow_id, "step_id": step_id}
-        write_id = os.urandom(16).hex()
+        write_id = new_write_id()
 
         def work(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool]:
             with cursor.connection.transaction():
                 found = cursor.execute(self._sql["lock"], key).fetchone()
-                row = None
-                if found is not None:
-                    self._session.clock.tell(found[0])
-                    row = self._row(key, found)
+                row = None if found is None else self._row(key, found)
                 if _is_of(row, write_id):  # an earlier attempt was carried out after all
                     return row, True
                 change = judge(row)
@@ -95,7 +92,7 @@ class ApprovalStore:
                 parameters = key | {"id": row.id, "revision": row.revision} | self._columns(change, write_id)
                 written = cursor.execute(self._sql["change"], parameters).fetchone()
                 if written is None:
-                    raise _nothing_done()
+                    raise nothing_done()
             return self._written(key, row.tenant_id, row.now, change, write_id, written), True
 
         def settle(cursor: Cursor[Any]) -> tuple[ApprovalRow | None, bool] | None:
@@ -112,22 +109,15 @@ class ApprovalStore:
         parameters = {"tenant_id": tenant_id, "limit": limit + 1, "after_us": after_us, "after_id": after_id}
 
         def work(cursor: Cursor[Any]) -> tuple[list[ApprovalRow], bool]:
-            rows: list[ApprovalRow] = []
-            size = 0
-            for found in cursor.stream(self._sql["waiting"], parameters, binary=True, size=STREAM_ROWS):
-                row = ApprovalRow(*found)
-                if len(rows) == limit or (rows and size + len(row.state_data) > PAGE_BYTES):
-                    return rows, True
-                size += len(row.state_data)
-                rows.append(row)
-            return rows, False
+            rows = cursor.stream(self._sql["waiting"], parameters, binary=True, size=STREAM_ROWS)
+            return page_of((ApprovalRow(*row) for row in rows), limit)
 
         return self._executor.read("PG_LIST_ERROR", work)
 
     def _find(self, cursor: Cursor[Any], key: Key) -> tuple[int, ApprovalRow | None]:
         found = cursor.execute(self._sql["find"], key).fetchone() or (0, None)
-        self._session.clock.tell(found[0])
         if found[1] is None:
+            self._session.clock.tell(found[0])
             return found[0], None
         return found[0], self._row(key, found)
 
@@ -140,10 +130,8 @@ class ApprovalStore:
         try:
             return cursor.execute(self._sql["request"], parameters).fetchone()
         except psycopg.errors.InsufficientPrivilege:
-            refusal = refusal_of_policies(self._session, cursor, parameters["tenant_id"])
-            if refusal is None:
-                raise
-            raise refusal from None
+            refuse_by_policies(self._session, cursor, parameters["tenant_id"])
+            raise
 
     def _columns(self, change: ApprovalChange, write_id: str) -> dict[str, Any]:
         return {
@@ -153,7 +141,6 @@ class ApprovalStore:
             "published_on": change.published_on,
             "write_id": write_id,
             "sent_us": self._session.clock.earliest(),
-            "table": f"{self._session.schema}.workflow_checkpoints",
         }
 
     def _written(
@@ -180,11 +167,4 @@ class ApprovalStore:
 
 
 def _is_of(row: ApprovalRow | None, write_id: str) -> bool:
-    return row is not None and row.write_id.replace("-", "") == write_id
-
-
-def _nothing_done() -> CheckpointError:
-    return CheckpointError(
-        "PG_WRITE_ERROR",
-        "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
-    )
+    return row is not None and row.write_id == write_id

@@ -1,4 +1,5 @@
--- The statements of approvals, by name; {schema} is the quoted schema. Times leave as microseconds since the epoch.
+-- The statements of approvals, by name; {schema} is the quoted schema, {table} the
+-- table as a literal. Times leave as microseconds since the epoch.
 
 -- name: find
 -- The clock, and the row of one key as it is committed now; one row always, all null behind the clock where none stands.
@@ -32,7 +33,7 @@ FROM (SELECT pg_catalog.clock_timestamp() AS at) AS now
 WHERE pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
-          (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
+          (extract(epoch FROM updated_at) * 1000000)::bigint, {table}::regclass::oid;
 
 -- name: change
 -- Writes the locked approval anew; whoever reads it next finds a later time and a higher revision.
@@ -47,7 +48,7 @@ SET state_data     = %(state_data)s,
 WHERE workflow_id = %(workflow_id)s AND step_id = %(step_id)s AND id = %(id)s AND revision = %(revision)s
   AND pg_catalog.clock_timestamp() < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
 RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
-          (extract(epoch FROM updated_at) * 1000000)::bigint, %(table)s::regclass::oid;
+          (extract(epoch FROM updated_at) * 1000000)::bigint, {table}::regclass::oid;
 
 -- name: waiting
 -- One page of approvals that wait, the one asked for first in front.

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from checkpoint.errors import CheckpointError
+
 if TYPE_CHECKING:
     from psycopg import Connection
 
@@ -113,3 +115,11 @@ def connect_sentence(error: psycopg.Error, where: str | None, secrets: tuple[str
     if any(secret in reason for secret in secrets):
         reason = "the server refused the connection"
     return f"PostgreSQL at {where} cannot be reached: {reason}"
+
+
+def nothing_done() -> CheckpointError:
+    """The answer where a write refused to act, since it came too late, each time it was sent."""
+    return CheckpointError(
+        "PG_WRITE_ERROR",
+        "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
+    )

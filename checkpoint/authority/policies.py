@@ -19,14 +19,14 @@ def hides_rows(session: Session, cursor: Cursor[Any], tenant_id: str) -> bool:
     return bool(_binding(session, cursor, tenant_id)[0])
 
 
-def refusal_of_policies(session: Session, cursor: Cursor[Any], tenant_id: str) -> CheckpointError | None:
-    """The answer to a write of `tenant_id` that was refused with 42501; None where a grant is missing."""
+def refuse_by_policies(session: Session, cursor: Cursor[Any], tenant_id: str) -> None:
+    """Raises TENANT_CONFLICT or TENANT_DENIED for a write refused with 42501, unless it is a grant that is missing."""
     bound, allowed, granted = _binding(session, cursor, tenant_id)
     if not (bound and granted):
-        return None
+        return
     if allowed:
-        return CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
-    return CheckpointError("TENANT_DENIED", "the role of DATABASE_URL is bound to another tenant")
+        raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT) from None
+    raise CheckpointError("TENANT_DENIED", "the role of DATABASE_URL is bound to another tenant") from None
 
 
 def _binding(session: Session, cursor: Cursor[Any], tenant_id: str) -> tuple[Any, ...]:

@@ -276,10 +276,6 @@ SELECT NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.current_setting('transa
 FROM (SELECT count(*) FROM (SELECT workflow_id, step_id, tenant_id, state_data, revision, updated_at
                             FROM {schema}.workflow_checkpoints LIMIT 1) AS row) AS readable;
 
--- name: clock
--- PostgreSQL's clock.
-SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
-
 -- name: rows_ahead
 -- Whether the tenant has rows of that key or workflow that were saved later than the clock tells now.
 SELECT EXISTS (SELECT FROM {schema}.workflow_checkpoints

@@ -10,6 +10,7 @@ import msgspec
 
 from checkpoint.authority.adaptation import TextArray
 from checkpoint.authority.execution import Executor
+from checkpoint.authority.page import STREAM_ROWS, page_of
 from checkpoint.authority.upsert import Upsert
 from checkpoint.record import Digest, Life, Record, Workflow
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PAGE_BYTES = 64 * 1024 * 1024
-STREAM_ROWS = 16
 PRUNE_CHUNK = 1000
 DIGEST_PAGE = 2000
 LAST_MICROS = 253_000_000_000_000_000  # after every updated_at that the table takes
@@ -120,14 +119,8 @@ class Authority:
         statement = self._session.statement("list" if include_state else "list_without_state")
 
         def work(cursor: Cursor[Any]) -> tuple[list[Record], bool]:
-            rows: list[Record] = []
-            size = 0
-            for step_id, owner, state, *rest in cursor.stream(statement, parameters, binary=True, size=STREAM_ROWS):
-                if len(rows) == limit or (rows and size + len(state or b"") > PAGE_BYTES):
-                    return rows, True
-                size += len(state or b"")
-                rows.append(Record(workflow_id, step_id, owner, state, *rest))
-            return rows, False
+            rows = cursor.stream(statement, parameters, binary=True, size=STREAM_ROWS)
+            return page_of((Record(workflow_id, *row) for row in rows), limit)
 
         return self._executor.read("PG_LIST_ERROR", work)
 
@@ -202,7 +195,7 @@ class Authority:
 
         def work(cursor: Cursor[Any]) -> list[tuple[Any, ...]]:
             # What was acknowledged before is not later than the clock now; a delete may take a question more.
-            (parameters["sent_us"],) = self._one(cursor, "clock", {}) or (0,)
+            (parameters["sent_us"],) = self._one(cursor, "server_time", {"ago_sec": 0}) or (0,)
             rows = self._all(cursor, name, parameters)
             if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
                 rows += self._all(cursor, name, parameters | {"sent_us": LAST_MICROS})

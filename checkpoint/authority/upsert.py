@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
 
 from checkpoint.authority.adaptation import JsonArray, StateText, TextArray
-from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refusal_of_policies
+from checkpoint.authority.failure import nothing_done
+from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refuse_by_policies
+from checkpoint.authority.write_id import new_write_id
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Record, State
 
@@ -38,7 +39,7 @@ class _Standing(msgspec.Struct, frozen=True):
 
     def is_of(self, write_id: str) -> bool:
         """Whether it is what the write with that id wrote."""
-        return self.write_id.replace("-", "") == write_id
+        return self.write_id == write_id
 
 
 class Upsert:
@@ -56,7 +57,7 @@ class Upsert:
         Raises TENANT_CONFLICT, KIND_CONFLICT, REVISION_CONFLICT, PG_WRITE_ERROR, PG_WRITE_UNKNOWN.
         """
         name = "save" if expected_revision is None else "save_over" if expected_revision else "save_new"
-        write_id = os.urandom(16).hex()
+        write_id = new_write_id()
         parameters = {
             "workflow_id": state.workflow_id,
             "step_id": state.step_id,
@@ -87,10 +88,7 @@ class Upsert:
                 _refuse(standing, state.tenant_id, expected_revision, uncertain=uncertain)
             if standing is None and hides_rows(self._session, cursor, state.tenant_id):  # a row that the policies hide
                 raise CheckpointError("TENANT_CONFLICT", OTHER_TENANT)
-            raise CheckpointError(
-                "PG_WRITE_ERROR",
-                "the statement did nothing, since it was delayed beyond CHECKPOINT_STATEMENT_TIMEOUT; send it again",
-            )
+            raise nothing_done()
 
         def settle(cursor: Cursor[Any]) -> Record | None:
             nonlocal uncertain
@@ -108,7 +106,7 @@ class Upsert:
         Times follow the order given. Raises PG_WRITE_ERROR, PG_WRITE_UNKNOWN for all of them, and INVALID_ARG where one
         of them cannot be stored; nothing is written then.
         """
-        write_id = os.urandom(16).hex()
+        write_id = new_write_id()
         parameters: dict[str, Any] = {
             "workflow_ids": TextArray([state.workflow_id.encode() for state in states]),
             "step_ids": TextArray([state.step_id.encode() for state in states]),
@@ -146,10 +144,8 @@ class Upsert:
         try:
             return self._session.prepared(name).row(cursor.connection, parameters, meanwhile)
         except psycopg.errors.InsufficientPrivilege:
-            refusal = refusal_of_policies(self._session, cursor, parameters["tenant_id"])
-            if refusal is None:
-                raise
-            raise refusal from None
+            refuse_by_policies(self._session, cursor, parameters["tenant_id"])
+            raise
 
     def _one_under_lock(self, cursor: Cursor[Any], name: str, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         """The same while the row is held, so that others who save it all the time cannot be later again and again."""

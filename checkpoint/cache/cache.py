@@ -13,6 +13,7 @@ from checkpoint.cache.failure import CacheError
 from checkpoint.cache.files import CacheFiles
 from checkpoint.cache.store import CacheStore
 from checkpoint.cache.writer import Writer
+from checkpoint.record import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from checkpoint.record import Digest, Life, Record
     from checkpoint.settings import Settings
 
-DEFAULT_TENANT = "default"
 DRAIN_SECONDS = 2.0
 REBUILD_WAIT_MS = 5000
 REMEMBERED_KEYS = 10_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from checkpoint.actions import DEFAULT_TENANT
 from checkpoint.cli.view import visible
 from checkpoint.errors import CheckpointError
+from checkpoint.record import DEFAULT_TENANT
 from checkpoint.results import Pruned
 
 if TYPE_CHECKING:
