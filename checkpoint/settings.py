@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -18,6 +19,13 @@ EMBEDDED_PREFIX = "embedded:"
 MOST_DIGITS = 18
 MOST_ID_CHARACTERS = 255
 MOST_NAME_BYTES = 63  # of an identifier in PostgreSQL
+
+# What libpq can certainly read. It is asked about anything else; a cache hit would not load it otherwise.
+_WORD = r"[\w.~!$*+-]"
+_OPTION = r"(host|port|user|dbname|sslmode|application_name|connect_timeout|target_session_attrs)=[\w./-]+"
+_is_plain_url = re.compile(
+    rf"postgres(ql)?://({_WORD}+(:{_WORD}*)?@)?[\w.-]*(:[0-9]{{1,5}})?(/[\w.-]*)?(\?{_OPTION}(&{_OPTION})*)?", re.ASCII
+).fullmatch
 
 
 class Variable(NamedTuple):
@@ -150,15 +158,20 @@ class _Reader:
         return int(text)
 
     def database_url(self, name: str) -> str | None:
-        """Only the form is looked at here: reading the string needs libpq, which a cache hit does not load."""
         text = self._text(name)
-        if not text or text.startswith((*POSTGRES_PREFIXES, EMBEDDED_PREFIX)):
+        if not text or text.startswith(EMBEDDED_PREFIX) or _is_plain_url(text):
             return text or None
-        if "=" in text and "://" not in text.split("=", 1)[0]:
-            return text
-        raise SettingsError(
-            f"{name} must start with postgresql:// (or be a libpq key=value string), or be embedded: or embedded:PATH"
-        )
+        if not text.startswith(POSTGRES_PREFIXES) and ("=" not in text or "://" in text.split("=", 1)[0]):
+            raise SettingsError(
+                f"{name} must start with postgresql:// (or be a libpq key=value string), or be embedded: or embedded:PATH"
+            )
+        import psycopg
+
+        try:
+            psycopg.conninfo.conninfo_to_dict(text)
+        except (psycopg.Error, UnicodeError):  # its text repeats the string, password included
+            raise SettingsError(f"{name} cannot be read as a libpq connection string") from None
+        return text
 
     def identifier(self, name: str) -> str:
         text = self._text(name)

@@ -74,6 +74,10 @@ def refused(start: StartWorker, env: Mapping[str, str | None] | None = None, **o
         ("CHECKPOINT_SCHEMA", "pg_mine"),
         ("DATABASE_URL", "mysql://localhost/x"),
         ("DATABASE_URL", "somewhere"),
+        ("DATABASE_URL", "postgresql://app:p%zz@localhost/x"),
+        ("DATABASE_URL", "postgresql://[::1/x"),
+        ("DATABASE_URL", "postgresql://localhost/x?no_such_option=1"),
+        ("DATABASE_URL", "host=localhost dbname"),
     ],
 )
 def test_a_bad_setting_is_one_line_that_names_it(start_offline_worker: StartWorker, name: str, value: str) -> None:
@@ -83,7 +87,8 @@ def test_a_bad_setting_is_one_line_that_names_it(start_offline_worker: StartWork
 
 def test_a_bad_database_url_is_not_repeated(start_offline_worker: StartWorker) -> None:
     """The line about DATABASE_URL does not show the password in it."""
-    assert "hunter2" not in refused(start_offline_worker, {"DATABASE_URL": "mysql://app:hunter2@localhost/x"})
+    for url in ("mysql://app:hunter2@localhost/x", "postgresql://app:hunter2%zz@localhost/x"):
+        assert "hunter2" not in refused(start_offline_worker, {"DATABASE_URL": url})
 
 
 def test_a_bad_setting_is_told_before_any_request_is_read(folder: Path) -> None:
