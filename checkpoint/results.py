@@ -37,6 +37,11 @@ class WithState(Result, frozen=True, kw_only=True):
 
     state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(b"null"))
 
+    def __repr__(self) -> str:
+        others = (name for name in self.__struct_fields__ if name != "state_json")
+        fields = [f"{name}={getattr(self, name)!r}" for name in others]
+        return f"{type(self).__name__}(state_text={self.state_text!r}, {', '.join(fields)})"
+
     @property
     def state_text(self) -> str | None:
         """The state as the JSON text that was saved; None where there is none."""

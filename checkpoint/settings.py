@@ -163,7 +163,8 @@ class _Reader:
             return text or None
         if not text.startswith(POSTGRES_PREFIXES) and ("=" not in text or "://" in text.split("=", 1)[0]):
             raise SettingsError(
-                f"{name} must start with postgresql:// (or be a libpq key=value string), or be embedded: or embedded:PATH"
+                f"{name} must start with postgresql:// (or be a libpq key=value string), "
+                "or be embedded: or embedded:PATH"
             )
         import psycopg
 

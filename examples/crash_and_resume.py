@@ -268,12 +268,13 @@ def main() -> int:
     held = True
     workflow_id = options.workflow_id or f"folder-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
     try:
-        with Checkpoints(workflow_id) as checkpoints, TemporaryDirectory() as temporary:
+        with Checkpoints(workflow_id) as checkpoints:
             if options.crash:
                 tell(f"workflow {workflow_id}, seed {options.seed}")
-                journal = options.journal or Path(temporary, "journal")
                 chance = random.Random(options.seed)
-                held = crash(folder, checkpoints, journal, kills=options.kills, chance=chance)
+                with TemporaryDirectory() as temporary:  # not for the runs that are killed: they would leave theirs
+                    journal = options.journal or Path(temporary, "journal")
+                    held = crash(folder, checkpoints, journal, kills=options.kills, chance=chance)
                 report = checkpoints.rows()["report"]["state_data"]
             else:
                 if options.fresh:
@@ -282,6 +283,9 @@ def main() -> int:
     except Refused as refusal:
         tell(f"the worker answered {refusal}")
         return 1
+    except KeyboardInterrupt:
+        tell("interrupted; start it again, and it goes on behind the last saved step")
+        return 130
     text = json.dumps(report, ensure_ascii=False, indent=2).encode() + b"\n"
     if options.out is None:
         sys.stdout.buffer.write(text)

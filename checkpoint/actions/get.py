@@ -45,6 +45,7 @@ def _data(key: Key, record: Record | None) -> dict[str, Any]:
     return {
         "workflow_id": workflow_id,
         "step_id": step_id,
+        "tenant_id": record.tenant_id,
         "found": True,
         **record.row(),
         "authority_source": "pg",

@@ -68,11 +68,17 @@ class Words:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="checkpoint", usage=USAGE_LINES, description=ABOUT, epilog=LISTED + CLOSING)
     parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # also before the command
     commands = parser.add_subparsers(prog="checkpoint", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for command in COMMANDS:
         examples = "examples:\n" + "".join(f"  {example}\n" for example in command.examples)
         under = commands.add_parser(command.name, description=command.summary, epilog=examples)
         command.add_arguments(under)
-        under.add_argument("--json", action="store_true", help="print the answer as the worker's JSON line")
+        under.add_argument(
+            "--json",
+            action="store_true",
+            default=argparse.SUPPRESS,  # else it would undo the one before the command
+            help="print the answer as the worker's JSON line",
+        )
         under.set_defaults(command=command)
     return parser

@@ -73,7 +73,7 @@ def test_a_refusal_is_1_and_tells_its_code(run: CommandLine, ids: Key) -> None:
     ("words", "told"),
     [
         (["save", "wf", "s", "[1]"], "INVALID_ARG: state_data"),
-        (["save", "wf", "s", "{"], "INVALID_JSON"),
+        (["save", "wf", "s", "{"], "INVALID_JSON: state_data is not valid JSON"),
         (["save", "wf", "s", '{}, "tenant_id": "other"'], "INVALID_JSON"),
         (["save", "wf", "s", "@no/such/file"], "no/such/file"),
         (["save", "wf"], "STEP"),

@@ -40,6 +40,7 @@ def test_json_is_the_line_of_the_worker(run: CommandLine, ids: Key, place: Place
     done = run("get", *ids, "--json")
     place.worker.request({"action": "get", "workflow_id": ids.workflow, "step_id": ids.step})
     assert done.out.encode() == place.worker.raw[-1] + b"\n"
+    assert run("--json", "get", *ids).out == done.out
     failed = run("save", *ids, "[]", "--json")
     assert (failed.status, json.loads(failed.out)["code"], failed.err) == (2, "INVALID_ARG", "")
 

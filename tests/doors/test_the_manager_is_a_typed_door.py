@@ -66,6 +66,13 @@ def test_a_state_goes_in_and_out_as_a_dict_or_as_its_text(manager: CheckpointMan
     assert manager.list("wf", include_state=False).checkpoints[0].state_data is None
 
 
+def test_an_answer_shows_its_state_where_it_is_printed(manager: CheckpointManager) -> None:
+    """The repr of a row holds the text of its state, and that of a missing one says so."""
+    manager.save("wf", "s", '{"n": 1}')
+    assert """state_text='{"n": 1}', workflow_id='wf', step_id='s'""" in repr(manager.get("wf", "s"))
+    assert "state_text=None" in repr(manager.get("wf", "other"))
+
+
 def test_times_are_datetimes(manager: CheckpointManager) -> None:
     """Aware ones, in the zone of the settings."""
     saved = manager.save("wf", "s", {})
