@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from checkpoint.cache.entry import Entry
 from checkpoint.cache.failure import CacheError, Damage, is_full
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator, Sequence
 
     from checkpoint.cache.connection import CacheConnection
@@ -24,6 +24,7 @@ T = TypeVar("T")
 ENDED_KEPT_MS = 3_600_000
 PAGE = 200
 SMALL_BYTES = 64 * 1024
+BYTES_OF_IDS = 10_000  # what an entry takes at most beside its state, in the table and in its index
 LAST_TEXT = "\U0010ffff" * 256
 
 
@@ -138,13 +139,18 @@ class CacheStore:
         def work(connection: sqlite3.Connection) -> tuple[int, int, bool]:
             before: int = connection.execute(self._sql["count_before"], scope).fetchone()[0]
             connection.execute(self._sql["drop_before"], scope)
-            written, size = 0, 0
+            written, size, room = 0, 0, 0
             full = False
             for entry in entries:
                 size += entry.size
-                full = size > self._max_bytes * 3 // 4 or not self._insert(connection, entry, epoch)
+                needed = 2 * entry.size + BYTES_OF_IDS
+                if room < needed:
+                    room = self._make_room(connection, needed, epoch)
+                full = size > self._max_bytes * 3 // 4 or room < needed
                 if full:
                     break
+                connection.execute(self._sql["put"], entry.row())
+                room -= needed
                 written += 1
             self.connection.count_write(connection)  # last: what was counted and then taken back would look older
             return before, written, full
@@ -216,16 +222,19 @@ class CacheStore:
             raise Damage("an entry holds what was never written") from None
         return [digest if intact else msgspec.structs.replace(digest, sha256=b"")]
 
-    def _insert(self, connection: sqlite3.Connection, entry: Entry, epoch: int) -> bool:
-        for _ in range(2):
-            try:
-                connection.execute(self._sql["put"], entry.row())
-                return True
-            except sqlite3.Error as error:
-                if not is_full(error) or not connection.in_transaction:
-                    raise
-                self._evict(connection, entry.size, before_epoch=epoch)
-        return False
+    def _make_room(self, connection: sqlite3.Connection, size: int, epoch: int) -> int:
+        """Bytes of pages that can be filled, `size` at least if the entries of before `epoch` can make that room.
+
+        In advance, since a statement that finds no room takes its whole transaction back.
+        """
+        while True:
+            pages, free, most, page_size = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count", "max_page_count", "page_size")
+            )
+            room = int((most - pages + free) * page_size)
+            if room >= size or not self._evict(connection, size, before_epoch=epoch):
+                return room
 
     def _with_room(self, size: int, work: Callable[[], T]) -> T:
         """Does `work`, a second time after the oldest entries have gone if the file had reached its limit."""
@@ -237,7 +246,8 @@ class CacheStore:
         self.connection.change(lambda connection: self._evict(connection, size))
         return work()
 
-    def _evict(self, connection: sqlite3.Connection, size: int, before_epoch: int | None = None) -> None:
+    def _evict(self, connection: sqlite3.Connection, size: int, before_epoch: int | None = None) -> bool:
+        """Removes the oldest entries to make room for `size` bytes and some more; whether there were any."""
         wanted = max(2 * size, self._max_bytes // 10)
         victims = []
         for rowid, length, epoch in connection.execute(self._sql["oldest"]):
@@ -248,6 +258,7 @@ class CacheStore:
             if wanted <= 0:
                 break
         connection.executemany(self._sql["evict"], victims)
+        return bool(victims)
 
     def _forget_ended(self, connection: sqlite3.Connection, entries: list[Entry]) -> None:
         ended = [entry.cached_at for entry in entries if entry.state_data is None]

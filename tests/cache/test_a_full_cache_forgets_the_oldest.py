@@ -77,3 +77,25 @@ def test_a_rebuild_takes_the_newest_that_fit(small: Worker, sql: Connection, fol
     assert (folder / NAME).stat().st_size <= MAX_BYTES
     after = done(small, "verify")
     assert after["mismatch_counts"] == {"cache_only": 0, "pg_only": 60 - len(cached), "data_mismatch": 0}
+
+
+@pytest.mark.parametrize("letters", [20, 700, 2_200, 9_000])
+def test_a_rebuild_makes_room_among_the_entries_of_others(
+    small: Worker, sql: Connection, folder: Path, letters: int
+) -> None:
+    """The cache is full of another tenant's entries: they go, oldest first, and the rebuild is done."""
+    done(small, "get", workflow_id="wf", step_id="s")
+    count = MAX_BYTES // (letters + 300)
+    for tenant, share in (("other", 2.0), ("default", 0.4)):
+        sql.execute(
+            "INSERT INTO workflow_checkpoints (workflow_id, step_id, tenant_id, state_data)"
+            " SELECT 'wf ' || %(tenant)s, 'step ' || n, %(tenant)s, json_build_object('x', repeat('x', %(letters)s))"
+            " FROM generate_series(1, %(count)s) AS n",
+            {"tenant": tenant, "letters": letters, "count": int(count * share)},
+        )
+    assert done(small, "rebuild", tenant_id="other")["rebuilt_count"] > count * 0.4
+    answer = done(small, "rebuild")
+    assert (answer["rebuilt_count"], answer["truncated"]) == (int(count * 0.4), False)
+    assert (folder / NAME).stat().st_size <= MAX_BYTES
+    after = done(small, "verify", tenant_id="default")
+    assert after["consistent"] is True
