@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import select
 import signal
@@ -33,6 +34,7 @@ BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
 AWAKE_SECONDS = 0.0002  # what a caller that asks again at once may need for that
 GIVE_UP_SECONDS = 5.0
+GARBAGE_OBJECTS = 10_000  # between two collections; a batch makes thousands that go without one
 USAGE = "usage: python runner.py [--mcp] < requests.jsonl > answers.jsonl  (JSON lines, or MCP; see SKILL.md)"
 
 
@@ -103,6 +105,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
+        gc.set_threshold(GARBAGE_OBJECTS)
         try:
             while self._wait_for_input():
                 self._serve_waiting()

@@ -34,7 +34,8 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Ca
     trust = runtime.cache.trust
     keys = [_key(arguments) for arguments in many]
     for arguments, key, known in zip(many, keys, runtime.cache.find_together(keys), strict=True):
-        outdated = key[:2] in fetched or runtime.cache.trust != trust
+        # What PostgreSQL was asked for since the cache was read may have changed what is there, and what may be served.
+        outdated = bool(fetched) and (key[:2] in fetched or runtime.cache.trust != trust)
         cached = runtime.cache.find(*key) if outdated else known
         if cached is None or not cached.fresh:
             fetched.add(key[:2])  # a later request of the same key finds what this one brings
