@@ -16,11 +16,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One answer. Times are aware datetimes in the zone of the settings."""
 
 
-class Keyed(Result, frozen=True, kw_only=True):
-    """About one key of one tenant."""
+class Key(Result, frozen=True, kw_only=True):
+    """A checkpoint, by its ids; of `verify` one that was found on one side only."""
 
     workflow_id: str
     step_id: str
+
+
+class Keyed(Key, frozen=True, kw_only=True):
+    """About one key of one tenant."""
+
     tenant_id: str
 
 
@@ -38,22 +43,19 @@ class WithState(Result, frozen=True, kw_only=True):
     state_json: msgspec.Raw = msgspec.field(name="state_data", default=msgspec.Raw(b"null"))
 
     def __repr__(self) -> str:
-        others = (name for name in self.__struct_fields__ if name != "state_json")
-        fields = [f"{name}={getattr(self, name)!r}" for name in others]
+        fields = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "state_json"]
         return f"{type(self).__name__}(state_text={self.state_text!r}, {', '.join(fields)})"
 
     @property
     def state_text(self) -> str | None:
         """The state as the JSON text that was saved; None where there is none."""
-        text = bytes(self.state_json).decode()
-        return None if text == "null" else text
+        return None if (text := bytes(self.state_json).decode()) == "null" else text
 
     @property
     def state_data(self) -> dict[str, Any] | None:
-        """The state as a dict, made anew at every access; None where there is none.
+        """The state as a dict, made anew at every access; None where there is none. Of a key given twice the last wins.
 
-        Of a key given twice it has the last value. Raises ValueError for a number, and RecursionError for a nesting,
-        that Python's `json` does not take; `state_text` has those too.
+        Raises ValueError for a number, RecursionError for a nesting, that `json` does not take; see `state_text`.
         """
         return cast("dict[str, Any] | None", json.loads(bytes(self.state_json)))
 
@@ -151,13 +153,6 @@ class Rebuilt(Result, frozen=True, kw_only=True):
     rebuilt_count: int
     elapsed_sec: float
     truncated: bool
-
-
-class Key(Result, frozen=True, kw_only=True):
-    """A checkpoint that `verify` found on one side only."""
-
-    workflow_id: str
-    step_id: str
 
 
 class Mismatch(Key, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ class Session:
         self._last_words = False
         self.clock = ServerClock()
         self.schema = '"' + settings.schema.replace('"', '""') + '"'
-        self._statements = self.load("statements.sql")
+        self._statements = self.load("session.sql") | self.load("statements.sql")
         self._prepared: dict[str, PreparedStatement] = {}
 
     def load(self, name: str) -> dict[str, bytes]:
@@ -94,7 +94,7 @@ class Session:
         return {name: text.encode() for name, text in statements.items()}
 
     def statement(self, name: str) -> bytes:
-        """The text of a statement of `statements.sql`, its schema filled in."""
+        """The text of a statement of these two files, its schema filled in."""
         return self._statements[name]
 
     def prepared(self, name: str) -> PreparedStatement:

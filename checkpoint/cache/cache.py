@@ -8,7 +8,7 @@ import msgspec
 
 from checkpoint import clock
 from checkpoint.cache.connection import CacheConnection
-from checkpoint.cache.entry import ENDED, Entry
+from checkpoint.cache.entry import Entry, entry_of, mark_of_end
 from checkpoint.cache.failure import CacheError
 from checkpoint.cache.files import CacheFiles
 from checkpoint.cache.store import CacheStore
@@ -125,7 +125,7 @@ class Cache:
 
     def end(self, lives: Sequence[Life]) -> bool:
         """Takes over that rows were deleted; older states of these lives do not come back."""
-        entries = [self._mark_of_end(life) for life in lives]
+        entries = [mark_of_end(life, clock.now_ms(), self._source, self._store_id) for life in lives]
         self._remember(entries)
         return self._writer.put(entries)
 
@@ -224,35 +224,8 @@ class Cache:
         self._store.connection.close()
         return drained
 
-    def _mark_of_end(self, life: Life) -> Entry:
-        return Entry(
-            workflow_id=life.workflow_id,
-            step_id=life.step_id,
-            tenant_id=life.tenant_id,
-            state_data=None,
-            id=life.id,
-            revision=ENDED,
-            created_at=None,
-            updated_at=life.ended_at,
-            cached_at=clock.now_ms(),
-            source=self._source,
-            store_id=self._store_id,
-        )
-
     def _entry(self, record: Record, cached_at: int) -> Entry:
-        return Entry(
-            record.workflow_id,
-            record.step_id,
-            record.tenant_id,
-            record.state_data,
-            record.id,
-            record.revision,
-            record.created_at,
-            record.updated_at,
-            cached_at,
-            self._source,
-            self._store_id,
-        )
+        return entry_of(record, cached_at, self._source, self._store_id)
 
     def _found(self, entry: Entry | None, store_id: str | None, tenant_id: str | None) -> Found | None:
         if entry is None or not self._visible(entry, tenant_id, self._store_id or store_id):

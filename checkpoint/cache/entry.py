@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkpoint.record import Digest
+
+if TYPE_CHECKING:
+    from checkpoint.record import Life, Record
 
 ENDED = 2**63 - 1  # as a revision: after every revision of that life
 
@@ -76,3 +80,37 @@ class Entry(msgspec.Struct, frozen=True):
 
         sha256 = hashlib.sha256(self.state_data or b"").digest()
         return Digest(self.workflow_id, self.step_id, self.tenant_id, self.id, self.revision, sha256)
+
+
+def entry_of(record: Record, cached_at: int, source: str, store_id: str | None) -> Entry:
+    """What is kept of a record that the authority at `source` told of."""
+    return Entry(
+        record.workflow_id,
+        record.step_id,
+        record.tenant_id,
+        record.state_data,
+        record.id,
+        record.revision,
+        record.created_at,
+        record.updated_at,
+        cached_at,
+        source,
+        store_id,
+    )
+
+
+def mark_of_end(life: Life, cached_at: int, source: str, store_id: str | None) -> Entry:
+    """What keeps older states of a life that ended from coming back."""
+    return Entry(
+        workflow_id=life.workflow_id,
+        step_id=life.step_id,
+        tenant_id=life.tenant_id,
+        state_data=None,
+        id=life.id,
+        revision=ENDED,
+        created_at=None,
+        updated_at=life.ended_at,
+        cached_at=cached_at,
+        source=source,
+        store_id=store_id,
+    )
