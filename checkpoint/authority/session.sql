@@ -23,7 +23,7 @@ SELECT pg_catalog.pg_backend_pid() AS backend_pid,
 SELECT pg_catalog.set_config('client_connection_check_interval', '1000', false);
 
 -- name: health
--- Whether the table can be read at all, the server takes writes, would keep them through a crash, and whether policies bind this role.
+-- Whether the table can be read, the server takes writes and keeps them through a crash, and policies bind this role.
 SELECT NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.current_setting('transaction_read_only') = 'off' AS writable,
        pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off' AS durable,
        pg_catalog.row_security_active({table}::regclass)

@@ -56,7 +56,8 @@ FROM written JOIN given USING (workflow_id, step_id);
 -- name: saved_together
 -- Which of several keys hold what the statement with this write_id wrote.
 SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid,
+       (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
@@ -111,7 +112,8 @@ LEFT JOIN {schema}.workflow_checkpoints AS c
 -- The rows of several keys at once, each looked up by itself. A state that is large comes back as NULL: asked for alone,
 -- it does not have to wait in memory for the others.
 SELECT k.place, {table}::regclass::oid, c.tenant_id,
-       CASE WHEN pg_catalog.pg_column_size(c.state_data) <= 65536 AND pg_catalog.octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
+       CASE WHEN pg_catalog.pg_column_size(c.state_data) <= 65536
+             AND pg_catalog.octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
        c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
        (extract(epoch FROM c.updated_at) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
@@ -195,7 +197,8 @@ LIMIT %(limit)s;
 
 -- name: digests_of_keys
 -- The same of the keys given, for a second look.
-SELECT c.workflow_id, c.step_id, c.tenant_id, c.id, c.revision, pg_catalog.sha256(pg_catalog.convert_to(c.state_data::text, 'UTF8'))
+SELECT c.workflow_id, c.step_id, c.tenant_id, c.id, c.revision,
+       pg_catalog.sha256(pg_catalog.convert_to(c.state_data::text, 'UTF8'))
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) AS k (workflow_id, step_id)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
