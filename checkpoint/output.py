@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 
 HOLD_BYTES = 256 * 1024
 HOLD_SECONDS = 0.02
+PIECE_BYTES = select.PIPE_BUF  # what a pipe that can be written to takes without a wait
 
 
 class ReaderGone(Exception):
@@ -16,63 +18,98 @@ class ReaderGone(Exception):
 class Output:
     """Collects answer lines and writes them to a file descriptor.
 
-    An answer is never held longer than 20 ms or beyond 256 KiB of answers, whatever the serving thread does meanwhile.
+    An answer is never held longer than 20 ms or beyond 256 KiB of answers, whatever the serving thread does meanwhile,
+    unless the caller does not take them.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what is held; never kept over a write
+        self._write_lock = threading.Lock()
         self._holding = threading.Event()
         self._flusher: threading.Thread | None = None
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
         self.gone = False
         self.writing = False
 
-    def put(self, line: bytes, *, more_follow: bool) -> None:
-        """Hands over one answer. Without more to follow at once, everything held is written before this returns."""
-        with self._lock:
-            self._held.append(line)
-            self._held_bytes += len(line)
-            if not more_follow or self._held_bytes >= HOLD_BYTES:
-                self._write()
-                return
-        if not self._holding.is_set():
-            self._holding.set()
-            if self._flusher is None:
-                self._flusher = threading.Thread(target=self._flush_late, name="checkpoint-output", daemon=True)
-                self._flusher.start()
+    def put(self, lines: bytes, *, more_follow: bool) -> None:
+        """Hands over answers. Without more to follow at once, everything held is written before this returns."""
+        full = self._hold(lines)
+        if full or not more_follow:
+            self.flush()
+        else:
+            self._flush_soon()
+
+    def put_without_waiting(self, lines: bytes) -> None:
+        """The same while something else must not wait: what the caller does not take at once is held for later."""
+        if not self._hold(lines) or not self._write_lock.acquire(blocking=False):
+            self._flush_soon()
+            return
+        try:
+            rest = memoryview(self._take())
+            while rest and self._poll.poll(0):
+                rest = rest[self._write(rest[:PIECE_BYTES]) :]
+            if rest:
+                with self._lock:
+                    self._held.insert(0, bytes(rest))
+                    self._held_bytes += len(rest)
+                self._flush_soon()
+        finally:
+            self._write_lock.release()
+
+    def make_room(self) -> None:
+        """Waits until the caller has taken what is held, if that is more than may be held."""
+        if self._held_bytes >= HOLD_BYTES:
+            self.flush()
 
     def flush(self) -> None:
         """Writes everything held."""
-        with self._lock:
-            self._write()
+        with self._write_lock:
+            data = self._take()
+            written = self._write(data) if data else 0
+            while written < len(data):
+                written += self._write(memoryview(data)[written:])
 
-    def _write(self) -> None:
-        if self._flusher is not None:
-            self._holding.clear()
-        if not self._held:
-            return
-        data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+    def _hold(self, lines: bytes) -> bool:
+        with self._lock:
+            self._held.append(lines)
+            self._held_bytes += len(lines)
+            return self._held_bytes >= HOLD_BYTES
+
+    def _take(self) -> bytes:
+        with self._lock:
+            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            self._held.clear()
+            self._held_bytes = 0
+            return data
+
+    def _write(self, data: bytes | memoryview) -> int:
         if self.gone:
             raise ReaderGone
         self.writing = True
         try:
-            written = os.write(self._fd, data)
-            while written < len(data):
-                written += os.write(self._fd, memoryview(data)[written:])
+            return os.write(self._fd, data)
         except OSError:  # EPIPE, or a descriptor that was never open
             self.gone = True
             raise ReaderGone from None
         finally:
             self.writing = False
 
+    def _flush_soon(self) -> None:
+        if not self._holding.is_set():
+            self._holding.set()
+            if self._flusher is None:
+                self._flusher = threading.Thread(target=self._flush_late, name="checkpoint-output", daemon=True)
+                self._flusher.start()
+
     def _flush_late(self) -> None:
         while True:
             self._holding.wait()
             threading.Event().wait(HOLD_SECONDS)
+            self._holding.clear()
             try:
                 self.flush()
             except ReaderGone:

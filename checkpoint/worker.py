@@ -109,7 +109,7 @@ class Worker:
         try:
             while self._wait_for_input():
                 self._serve_waiting()
-            self._finish(more_follow=False)
+            self._finish()
             self._output.flush()
         except ReaderGone:
             return
@@ -120,17 +120,22 @@ class Worker:
             batch = self._batch_of(call)
             if len(batch) > 1:
                 if batch[0].name != self._served_last:
-                    self._finish(more_follow=True)
+                    self._finish()
+                self._output.make_room()
                 self._served_last = batch[0].name
                 self._unfinished = self._dispatcher.serve_together(batch, Meanwhile(self._meanwhile))
             else:
-                self._finish(more_follow=True)
+                self._finish()
                 self._output.put(self._encode(self._dispatcher.serve_call(call)), more_follow=self._more_wait)
 
     def _meanwhile(self) -> None:
-        """While the database works on a batch: the answers of the one before it, and what comes after it."""
-        with contextlib.suppress(ReaderGone):  # told again by the next answer
-            self._finish(more_follow=True)
+        """While the database works on a batch: the answers of the one before it, and what comes after it.
+
+        It does not wait for the caller to take anything: the database would take that for its own client's silence.
+        """
+        if (answers := self._unfinished_answers()) is not None:
+            with contextlib.suppress(ReaderGone):  # told again by the next answer
+                self._output.put_without_waiting(answers)
         if len(self._splitter.lines) < BATCH_REQUESTS and self._input_is_there():
             self._take_input()
         size = 0
@@ -138,11 +143,14 @@ class Worker:
             size += len(self._splitter.lines[0] or b"")
             self._ahead.append(self._prepare_line())
 
-    def _finish(self, *, more_follow: bool) -> None:
-        """Writes the answers of the last batch, if they are not made yet."""
+    def _finish(self) -> None:
+        """Makes the answers of the last batch, if they are not made yet, and writes them unless more follow at once."""
+        if (answers := self._unfinished_answers()) is not None:
+            self._output.put(answers, more_follow=self._more_wait)
+
+    def _unfinished_answers(self) -> bytes | None:
         unfinished, self._unfinished = self._unfinished, None
-        if unfinished is not None:
-            self._output.put(b"".join(map(self._encode, unfinished())), more_follow=more_follow)
+        return None if unfinished is None else b"".join(map(self._encode, unfinished()))
 
     def _batch_of(self, first: Call | CheckpointError) -> list[Call]:
         """`first` and the calls after it that go together with it; an error and a call that goes alone make none."""
@@ -178,7 +186,7 @@ class Worker:
         if self._stopping or self._requests < 0:
             return False
         if self._unfinished is not None and not self._input_is_there():
-            self._finish(more_follow=False)
+            self._finish()
         ready = dict(self._wait.until(self._is_ready, self._poll.poll))
         if not self._stopping and self._requests in ready:
             self._take_input()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from psycopg import Connection
@@ -51,6 +52,16 @@ class Watchdog:
             self._thread = threading.Thread(target=self._run, name="checkpoint-deadline", daemon=True)
             self._thread.start()
         return self
+
+    def pause(self, work: Callable[[], object]) -> None:
+        """Does something else than waiting for the server: what time it takes is not the server's."""
+        watched, self._watched = self._watched, None
+        started = time.monotonic()
+        try:
+            work()
+        finally:
+            if watched is not None:
+                self._watched = (watched[0], watched[1] + time.monotonic() - started)
 
     def __enter__(self) -> None:
         pass

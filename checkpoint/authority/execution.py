@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
@@ -63,6 +64,10 @@ class Executor:
         written. Without `settle`, and when it cannot tell, the answer is PG_WRITE_UNKNOWN.
         """
         return self._run(code, work, settle, before_connecting, writes=True)
+
+    def unwatched(self, work: Callable[[], object]) -> Callable[[], None]:
+        """`work` to be done while a statement is under way, in time that is not counted as the statement's."""
+        return partial(self._watchdog.pause, work)
 
     def _run(
         self,

@@ -83,7 +83,8 @@ class Authority:
         large: list[int] = []
 
         def work(cursor: Cursor[Any]) -> None:
-            rows = self._session.prepared("get_together").rows(cursor.connection, parameters, meanwhile)
+            statement = self._session.prepared("get_together")
+            rows = statement.rows(cursor.connection, parameters, self._executor.unwatched(meanwhile))
             for place, table_oid, owner, state, *rest in rows:
                 self._session.stands_on(table_oid)
                 if owner is None:

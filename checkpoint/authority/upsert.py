@@ -123,7 +123,8 @@ class Upsert:
 
         def work(cursor: Cursor[Any]) -> list[Record | None]:
             parameters["sent_us"] = self._session.clock.earliest()
-            return records(self._session.prepared("save_together").rows(cursor.connection, parameters, meanwhile))
+            statement = self._session.prepared("save_together")
+            return records(statement.rows(cursor.connection, parameters, self._executor.unwatched(meanwhile)))
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
             rows = self._session.prepared("saved_together").rows(cursor.connection, parameters, None)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.asking import done
+from tests.support.cache_file import write_locked
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import StartWorker
     from tests.support.database import Connection
     from tests.support.place import Place
     from tests.support.worker import Worker
@@ -157,3 +163,36 @@ def test_a_worker_that_is_told_to_stop_has_answered_what_it_saved(
     assert worker.wait() == 0
     count = sql.execute("SELECT count(*) FROM workflow_checkpoints WHERE workflow_id = %s", (workflow,)).fetchone()
     assert count == (len(answers),)
+
+
+def test_a_caller_that_takes_its_time_is_not_taken_for_a_slow_database(
+    start_worker: StartWorker, workflow: str
+) -> None:
+    """Nobody reads for longer than a statement may take, with more answers than pipes hold: all of them are successes."""
+    worker = start_worker({"CHECKPOINT_STATEMENT_TIMEOUT": "1"})
+    state = {"x": "x" * 2000}
+    requests = [request | {"state_data": state} for request in saves(workflow, 1000)]
+    for request in requests:
+        worker.send(request)
+    assert all(answer["success"] for answer in worker.read_lines(len(requests)))
+    reads = [{"action": "get", "workflow_id": workflow, "step_id": request["step_id"]} for request in requests] * 3
+    lines = b"".join(json.dumps(request).encode() + b"\n" for request in reads)
+    worker.send_raw(lines, reading=False)
+    time.sleep(3)
+    answers = worker.read_lines(len(reads))
+    assert [answer["data"]["state_data"] for answer in answers] == [state] * len(reads)
+
+
+def test_a_cache_that_takes_its_time_is_not_taken_for_a_slow_database(
+    start_worker: StartWorker, workflow: str, folder: Path
+) -> None:
+    """The cache is locked for longer than a statement may take: every save of a burst succeeds all the same."""
+    worker = start_worker({"CHECKPOINT_STATEMENT_TIMEOUT": "1", "CHECKPOINT_CACHE_WAIT_MS": "2500"})
+    worker.ask({"action": "save", "workflow_id": workflow, "step_id": "first", "state_data": {}})
+    requests = saves(workflow, 700)
+    with write_locked(folder):
+        for request in requests:
+            worker.send(request)
+        answers = worker.read_lines(len(requests))
+    assert [answer["code"] for answer in answers] == [None] * len(requests)
+    assert not any(answer["data"]["cache_written"] for answer in answers)
