@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request that passed validation; `size` is the bytes of its states, `goes_together` whether its action can."""
+    """A request that passed validation; `size` is the bytes of its states."""
 
     name: str
     action: actions.Action
     arguments: dict[str, Any]
     size: int
     goes_together: bool
+
+    def joins(self, taken: set[Any]) -> bool:
+        """Whether it can be served together with the calls of its action that have put their keys into `taken`."""
+        return self.goes_together and self.action.joins(self.arguments, taken)  # type: ignore[attr-defined]
 
 
 class Dispatcher:
@@ -69,24 +73,29 @@ class Dispatcher:
         except Exception as error:
             return self._counted(self.failure(error))
 
-    def serve_together(self, calls: Sequence[Call], meanwhile: Meanwhile) -> Callable[[], list[Answer]]:
-        """Serves calls of one action that goes together; what is returned makes their answers, in their order.
+    def serve_together(self, calls: Sequence[Call], meanwhile: Meanwhile) -> actions.Together:
+        """Serves calls that join each other; what is left to be done makes their answers, in their order.
 
         Whatever happens, `meanwhile` is called before this returns: as soon as there is something to wait for.
         """
-        self._runtime.counters.requests += len(calls)
+        many = [call.arguments for call in calls]
         try:
-            finish = calls[0].action.run_together(self._runtime, [call.arguments for call in calls], meanwhile)  # type: ignore[attr-defined]
+            together: actions.Together = calls[0].action.run_together(self._runtime, many, meanwhile)  # type: ignore[attr-defined]
         except Exception as error:
-            finish = partial(list, [self.failure(error)] * len(calls))
+            together = actions.Together(partial(list, [self.failure(error)] * len(calls)), complete=True)
         meanwhile()
-        return partial(self._finished, finish, len(calls))
+        return together._replace(make=partial(self._made, together.make, len(calls)))
 
-    def _finished(self, finish: Callable[[], list[Answer]], count: int) -> list[Answer]:
+    def _made(self, make: Callable[[], list[Answer | None]], count: int) -> list[Answer | None]:
         try:
-            return [self._counted(answer) for answer in finish()]
+            answers = make()
         except Exception as error:
-            return [self._counted(self.failure(error)) for _ in range(count)]
+            answers = [self.failure(error)] * count
+        for answer in answers:
+            if answer is not None:
+                self._runtime.counters.requests += 1
+                self._counted(answer)
+        return answers
 
     def _load(self, name: object) -> tuple[str, RequestValidator, actions.Action, bool]:
         if not isinstance(name, str) or name not in actions.NAMES:

@@ -61,7 +61,9 @@ class Output:
             self._write_lock.release()
 
     def make_room(self) -> None:
-        """Waits until the caller has taken what is held, if that is more than may be held."""
+        """Waits until the caller has taken what is held, if that is more than may be held. Raises ReaderGone."""
+        if self.gone:
+            raise ReaderGone
         if self._held_bytes >= HOLD_BYTES:
             self.flush()
 
@@ -92,6 +94,9 @@ class Output:
         self.writing = True
         try:
             return os.write(self._fd, data)
+        except BlockingIOError:  # the caller has made it so
+            self._poll.poll()
+            return 0
         except OSError:  # EPIPE, or a descriptor that was never open
             self.gone = True
             raise ReaderGone from None

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from checkpoint import envelope, settings
 from checkpoint.adaptive_wait import AdaptiveWait
@@ -34,6 +34,7 @@ BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
 AWAKE_SECONDS = 0.0002  # what a caller that asks again at once may need for that
 GIVE_UP_SECONDS = 5.0
+WAKE_BYTES = 4096
 GARBAGE_OBJECTS = 10_000  # between two collections; a batch makes thousands that go without one
 USAGE = "usage: python runner.py [--mcp] < requests.jsonl > answers.jsonl  (JSON lines, or MCP; see SKILL.md)"
 
@@ -85,7 +86,7 @@ class Worker:
         self._encoder = envelope.Encoder(runtime.settings.timezone)
         self._buffer = bytearray(PIPE_BYTES)  # kept: memory of that size is costly to get for every line
         self._ahead: deque[Call | CheckpointError] = deque()  # prepared while a batch was served
-        self._unfinished: Callable[[], list[Answer]] | None = None  # makes the answers of the last batch
+        self._unfinished: Callable[[], list[Answer | None]] | None = None  # makes the answers of the last batch
         self._served_last = ""
         self._stopping = False
         self._wake, self._wake_write = os.pipe()
@@ -119,14 +120,28 @@ class Worker:
         while not self._stopping and (call := self._next()) is not None:
             batch = self._batch_of(call)
             if len(batch) > 1:
-                if batch[0].name != self._served_last:
-                    self._finish()
-                self._output.make_room()
-                self._served_last = batch[0].name
-                self._unfinished = self._dispatcher.serve_together(batch, Meanwhile(self._meanwhile))
+                self._serve_together(batch)
             else:
                 self._finish()
                 self._output.put(self._encode(self._dispatcher.serve_call(call)), more_follow=self._more_wait)
+
+    def _serve_together(self, batch: Sequence[Call]) -> None:
+        if batch[0].name != self._served_last:
+            self._finish()
+        self._output.make_room()
+        self._served_last = batch[0].name
+        together = self._dispatcher.serve_together(batch, Meanwhile(self._meanwhile))
+        if together.complete:
+            self._unfinished = together.make
+            return
+        answers = together.make()
+        for place, call in enumerate(batch):
+            answer = answers[place]
+            if answer is None:
+                if self._stopping and not any(answers[place:]):
+                    return  # nothing behind it has been begun
+                answer = self._dispatcher.serve_call(call)
+            self._output.put(self._encode(answer), more_follow=place + 1 < len(batch) or self._more_wait)
 
     def _meanwhile(self) -> None:
         """While the database works on a batch: the answers of the one before it, and what comes after it.
@@ -150,23 +165,22 @@ class Worker:
 
     def _unfinished_answers(self) -> bytes | None:
         unfinished, self._unfinished = self._unfinished, None
-        return None if unfinished is None else b"".join(map(self._encode, unfinished()))
+        return None if unfinished is None else b"".join(self._encode(answer) for answer in unfinished() if answer)
 
     def _batch_of(self, first: Call | CheckpointError) -> list[Call]:
-        """`first` and the calls after it that go together with it; an error and a call that goes alone make none."""
-        if isinstance(first, CheckpointError):
-            return []
-        batch = [first]
-        size = first.size
-        while first.goes_together and len(batch) < BATCH_REQUESTS and size < BATCH_BYTES:
+        """`first` and the calls after it that go together with it; none for an error and a call that goes alone."""
+        batch: list[Call] = []
+        size = 0
+        taken: set[Any] = set()
+        call: Call | CheckpointError | None = first
+        while isinstance(call, Call) and (not batch or call.name == batch[0].name) and call.joins(taken):
+            batch.append(call)
+            size += call.size
+            if len(batch) == BATCH_REQUESTS or size >= BATCH_BYTES:
+                return batch
             call = self._next()
-            if isinstance(call, Call) and call.name == first.name:
-                batch.append(call)
-                size += call.size
-                continue
-            if call is not None:
-                self._ahead.appendleft(call)
-            break
+        if call is not None and call is not first:
+            self._ahead.appendleft(call)
         return batch
 
     def _next(self) -> Call | CheckpointError | None:
@@ -188,8 +202,12 @@ class Worker:
         if self._unfinished is not None and not self._input_is_there():
             self._finish()
         ready = dict(self._wait.until(self._is_ready, self._poll.poll))
+        if self._wake in ready:
+            os.read(self._wake, WAKE_BYTES)
         if not self._stopping and self._requests in ready:
             self._take_input()
+            if not self._splitter.lines:  # a part of a line, or lines with nothing in them: none may follow for long
+                self._finish()
         return not self._stopping
 
     def _input_is_there(self) -> bool:
@@ -234,5 +252,5 @@ class Worker:
         signal.setitimer(signal.ITIMER_REAL, GIVE_UP_SECONDS, 1.0)
 
     def _on_alarm(self, _number: int, _frame: object) -> None:
-        if self._output.writing:  # nobody takes the answers
+        if self._stopping and self._output.writing:  # nobody takes the answers
             os._exit(0)

@@ -1,14 +1,17 @@
 """One module an action, named like it, with `run(runtime, arguments) -> data` (contract, section 3).
 
-An action that serves several waiting requests for the price of one also has `run_together(runtime, many, meanwhile)`:
-it does what they ask of PostgreSQL, calls `meanwhile` when it has to wait, and returns a callable that does the rest
-without PostgreSQL: it makes the data, or the error, of each of `many` arguments, in their order.
+An action that serves several waiting requests for the price of one also has
+
+- `joins(arguments, taken) -> bool`: whether a request goes together with those that have put their keys into the set
+  `taken`, and then puts its own there;
+- `run_together(runtime, many, meanwhile) -> Together`: does what `many` arguments ask of PostgreSQL, calling
+  `meanwhile` when it has to wait, and leaves what can be done without PostgreSQL to the result.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +20,19 @@ if TYPE_CHECKING:
     from checkpoint.runtime import Runtime
 
     Answer = dict[str, Any] | CheckpointError
-    Finish = Callable[[], list[Answer]]
 
     class Action(Protocol):
         """What an action module offers."""
 
         def run(self, runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
             """Serves one request. Raises CheckpointError."""
+
+
+class Together(NamedTuple):
+    """`make` gives the answers, in order; None for a request to be served alone. If `complete`, there is no such."""
+
+    make: Callable[[], list[Answer | None]]
+    complete: bool
 
 
 NAMES = (

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from checkpoint import clock
+from checkpoint.actions import Together
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Instant, instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checkpoint.actions import Answer, Finish
+    from checkpoint.actions import Answer
     from checkpoint.cache.cache import Found
     from checkpoint.cache.entry import Entry
     from checkpoint.record import Record
@@ -26,24 +28,68 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     return _serve(runtime, arguments, key, runtime.cache.find(*key))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
-    """The same for reads that wait: what the cache knows of them is read at once."""
-    meanwhile()  # there is no wait, or one for each that the cache does not know
-    answers: list[Answer] = []
-    fetched: set[tuple[str, str]] = set()
-    trust = runtime.cache.trust
+def joins(arguments: dict[str, Any], taken: set[tuple[str, str]]) -> bool:
+    """Distinct keys: what one of them brings into the cache, the next one of that key finds there."""
+    key = arguments["workflow_id"], arguments["step_id"]
+    if key in taken:
+        return False
+    taken.add(key)
+    return True
+
+
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Together:
+    """The same for reads that wait: the cache is read at once, and PostgreSQL for what the cache does not have."""
     keys = [_key(arguments) for arguments in many]
-    for arguments, key, known in zip(many, keys, runtime.cache.find_together(keys), strict=True):
-        # What PostgreSQL was asked for since the cache was read may have changed what is there, and what may be served.
-        outdated = bool(fetched) and (key[:2] in fetched or runtime.cache.trust != trust)
-        cached = runtime.cache.find(*key) if outdated else known
-        if cached is None or not cached.fresh:
-            fetched.add(key[:2])  # a later request of the same key finds what this one brings
-        try:
-            answers.append(_serve(runtime, arguments, key, cached))
-        except CheckpointError as error:
-            answers.append(error)
-    return lambda: answers
+    trust = runtime.cache.trust
+    found, large = runtime.cache.find_together(keys)
+    answers: list[Answer | None] = [
+        _hit(cached.entry, stale=False) if cached is not None and cached.fresh else None for cached in found
+    ]
+    missing = [place for place, answer in enumerate(answers) if answer is None and place not in large]
+    runtime.counters.cache_hits += len(answers) - len(missing) - len(large)
+    if missing:
+        read = _read_together(
+            runtime, [many[place] for place in missing], [found[place] for place in missing], meanwhile
+        )
+        for place, answer in zip(missing, read, strict=True):
+            answers[place] = answer
+        if runtime.cache.trust != trust:  # what PostgreSQL told goes for the requests behind the first that asked it
+            answers[missing[0] + 1 :] = [
+                answer if place in missing else None
+                for place, answer in enumerate(answers[missing[0] + 1 :], missing[0] + 1)
+            ]
+    return Together(partial(list, answers), complete=None not in answers)
+
+
+def _read_together(
+    runtime: Runtime, many: Sequence[dict[str, Any]], cached: Sequence[Found | None], meanwhile: Callable[[], None]
+) -> list[Answer | None]:
+    keys = [_key(arguments) for arguments in many]
+    asked_at = clock.now_ms()
+    try:
+        records, large = runtime.authority.get_together(keys, meanwhile)
+    except CheckpointError as error:
+        runtime.counters.cache_misses += len(keys)
+        return [_without_authority(error, arguments, known) for arguments, known in zip(many, cached, strict=True)]
+    runtime.counters.cache_misses += len(keys) - len(large)
+    written = runtime.cache_records([record for record in records if record is not None], asked_at)
+    answers: list[Answer | None] = []
+    for place, (key, record) in enumerate(zip(keys, records, strict=True)):
+        if place in large:
+            answers.append(None)
+        elif record is not None:
+            answers.append(_answer(key, "pg", record, backfilled=written))
+        else:
+            runtime.cache.drop_left_over(*key)
+            answers.append(_answer(key, "none", None))
+    return answers
+
+
+def _without_authority(error: CheckpointError, arguments: dict[str, Any], cached: Found | None) -> Answer:
+    """The error, or what is older than it should be, where that is wanted and PostgreSQL cannot be reached."""
+    if error.unreachable and cached is not None and arguments.get("allow_stale"):
+        return _hit(cached.entry, stale=True)
+    return error
 
 
 def _serve(runtime: Runtime, arguments: dict[str, Any], key: Key, cached: Found | None) -> dict[str, Any]:
@@ -55,9 +101,10 @@ def _serve(runtime: Runtime, arguments: dict[str, Any], key: Key, cached: Found 
     try:
         record = runtime.authority.get(*key)
     except CheckpointError as error:
-        if not (error.unreachable and cached is not None and arguments.get("allow_stale")):
+        answer = _without_authority(error, arguments, cached)
+        if answer is error:
             raise
-        return _hit(cached.entry, stale=True)
+        return cast("dict[str, Any]", answer)
     if record is not None:
         return _answer(key, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
     runtime.cache.drop_left_over(*key)

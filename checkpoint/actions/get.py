@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from checkpoint.actions import Together
 from checkpoint.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checkpoint.actions import Answer, Finish
+    from checkpoint.actions import Answer
     from checkpoint.record import Record
     from checkpoint.runtime import Runtime
 
@@ -22,15 +24,23 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     return _data(key, runtime.authority.get(*key))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
-    """The same for reads that wait, as one statement."""
+def joins(_arguments: dict[str, Any], _taken: set[Any]) -> bool:
+    """Reads go together with any others."""
+    return True
+
+
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Together:
+    """The same for reads that wait, as one statement; large states are read alone, so that few are held at once."""
     keys = [_key(arguments) for arguments in many]
     try:
-        records = runtime.authority.get_together(keys, meanwhile)
+        records, large = runtime.authority.get_together(keys, meanwhile)
     except CheckpointError as error:
-        answers: list[Answer] = [error] * len(keys)
-        return lambda: answers
-    return lambda: [_data(key, record) for key, record in zip(keys, records, strict=True)]
+        return Together(partial(list, [error] * len(keys)), complete=True)
+
+    def make() -> list[Answer | None]:
+        return [None if place in large else _data(keys[place], record) for place, record in enumerate(records)]
+
+    return Together(make, complete=not large)
 
 
 def _key(arguments: dict[str, Any]) -> Key:

@@ -6,13 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import clock
+from checkpoint.actions import Together
 from checkpoint.errors import CheckpointError
 from checkpoint.record import DEFAULT_TENANT, Record, State, instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checkpoint.actions import Answer, Finish
+    from checkpoint.actions import Answer
     from checkpoint.runtime import Runtime
 
 
@@ -31,73 +32,34 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
     return _data(record, cache_written=runtime.cache_records((record,), asked_at))
 
 
-def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
-    """The same for saves that wait: neighbours with distinct keys and no expected revision become one statement."""
-    *groups, last = _groups(many)
-    answers: list[Answer] = []
-    for group in groups:
-        answers += _save_group(runtime, group, meanwhile)()
-    finish = _save_group(runtime, last, meanwhile)
-    return lambda: answers + finish()
+def joins(arguments: dict[str, Any], taken: set[tuple[str, str]]) -> bool:
+    """One statement writes distinct keys, whatever stands there."""
+    key = arguments["workflow_id"], arguments["step_id"]
+    if key in taken or "expected_revision" in arguments:
+        return False
+    taken.add(key)
+    return True
 
 
-def _groups(many: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    groups: list[list[dict[str, Any]]] = []
-    keys: set[tuple[str, str]] = set()
-    alone = True
-    for arguments in many:
-        key = arguments["workflow_id"], arguments["step_id"]
-        if alone or key in keys or "expected_revision" in arguments:
-            groups.append([])
-            keys.clear()
-        alone = "expected_revision" in arguments
-        groups[-1].append(arguments)
-        keys.add(key)
-    return groups
-
-
-def _save_group(runtime: Runtime, group: list[dict[str, Any]], meanwhile: Callable[[], None]) -> Finish:
-    if len(group) == 1:
-        meanwhile()
-        return _one_by_one(runtime, group)
+def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Together:
+    """The same for saves that wait, as one statement."""
     asked_at = clock.now_ms()
-    states = [_state(arguments) for arguments in group]
+    states = [_state(arguments) for arguments in many]
     try:
         records = runtime.authority.upsert.save_together(states, meanwhile)
     except CheckpointError as error:
-        meanwhile()
         refused = error.code == "PG_WRITE_ERROR" and not error.unreachable
-        if error.code == "INVALID_ARG" or refused:  # one of them cannot be stored: only that one fails
-            return _one_by_one(runtime, group)
+        if error.code == "INVALID_ARG" or refused:  # one of them cannot be stored: only that one is to fail
+            return Together(partial(list, [None] * len(many)), complete=False)
         _forget_if_unknown(runtime, error, states)
-        answers: list[Answer] = [error] * len(group)
-        return lambda: answers
-    written = [record for record in records if record is not None]
-    if len(written) == len(group):
-        return lambda: _cached(runtime, written, asked_at)
-    saved = iter(_cached(runtime, written, asked_at))
-    answers = [
-        _alone(runtime, arguments) if record is None else next(saved)
-        for arguments, record in zip(group, records, strict=True)
-    ]
-    return lambda: answers
+        return Together(partial(list, [error] * len(many)), complete=True)
+    saved = [record for record in records if record is not None]
 
+    def make() -> list[Answer | None]:
+        written = runtime.cache_records(saved, asked_at)
+        return [None if record is None else _data(record, cache_written=written) for record in records]
 
-def _cached(runtime: Runtime, records: Sequence[Record], asked_at: int) -> list[Answer]:
-    written = runtime.cache_records(records, asked_at)
-    return [_data(record, cache_written=written) for record in records]
-
-
-def _one_by_one(runtime: Runtime, group: Sequence[dict[str, Any]]) -> Finish:
-    answers = [_alone(runtime, arguments) for arguments in group]
-    return lambda: answers
-
-
-def _alone(runtime: Runtime, arguments: dict[str, Any]) -> Answer:
-    try:
-        return run(runtime, arguments)
-    except CheckpointError as error:
-        return error
+    return Together(make, complete=len(saved) == len(many))
 
 
 def _forget_if_unknown(runtime: Runtime, error: CheckpointError, states: Sequence[State]) -> None:

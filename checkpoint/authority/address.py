@@ -40,6 +40,8 @@ class Address:
         if "," in _host(parameters) or self._several_by_service:
             parameters.setdefault("target_session_attrs", "read-write")
         parameters.setdefault("application_name", "checkpoint-manager")
+        if self._is_embedded:
+            parameters["hostaddr"] = ""  # whatever PGHOSTADDR says
         return parameters | {"client_encoding": "UTF8"}
 
     def hosts(self) -> int:

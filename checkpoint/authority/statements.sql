@@ -54,14 +54,15 @@ SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(e
 FROM written JOIN given USING (workflow_id, step_id);
 
 -- name: saved_together
--- Which of several keys hold what the statement with this write_id wrote.
-SELECT k.place, c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint,
-       (extract(epoch FROM c.updated_at) * 1000000)::bigint, c.revision, {table}::regclass::oid,
-       (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
-FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[]) WITH ORDINALITY AS k (workflow_id, step_id, place)
+-- Of several keys, which hold what the statement with this write_id wrote, and which it must have refused.
+SELECT k.place, c.write_id = %(write_id)s::uuid,
+       c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint,
+       c.revision, {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
+         WITH ORDINALITY AS k (workflow_id, step_id, tenant_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
-WHERE c.write_id = %(write_id)s::uuid;
+WHERE c.write_id = %(write_id)s::uuid OR c.tenant_id <> k.tenant_id COLLATE "C" OR c.kind <> 'checkpoint';
 
 -- name: save_new
 -- Writes the state only where no row of that key stands.
@@ -113,7 +114,7 @@ LEFT JOIN {schema}.workflow_checkpoints AS c
 -- it does not have to wait in memory for the others.
 SELECT k.place, {table}::regclass::oid, c.tenant_id,
        CASE WHEN pg_catalog.pg_column_size(c.state_data) <= 65536
-             AND pg_catalog.octet_length(c.state_data::text) <= 262144 THEN c.state_data END,
+             AND pg_catalog.octet_length(c.state_data::text) <= 65536 THEN c.state_data END,
        c.id, c.revision, (extract(epoch FROM c.created_at) * 1000000)::bigint,
        (extract(epoch FROM c.updated_at) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])

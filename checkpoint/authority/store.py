@@ -72,32 +72,32 @@ class Authority:
 
     def get_together(
         self, keys: Sequence[tuple[str, str, str | None]], meanwhile: Callable[[], object]
-    ) -> list[Record | None]:
-        """The same for several keys (workflow_id, step_id, tenant_id) at once, in their order. Raises PG_READ_ERROR."""
+    ) -> tuple[list[Record | None], set[int]]:
+        """The same for several keys (workflow_id, step_id, tenant_id) at once, in their order. Raises PG_READ_ERROR.
+
+        And the places of those whose states are too large to be held together: they are not read.
+        """
         parameters = {
             "workflow_ids": TextArray([workflow_id.encode() for workflow_id, _, _ in keys]),
             "step_ids": TextArray([step_id.encode() for _, step_id, _ in keys]),
             "tenant_ids": TextArray([None if tenant_id is None else tenant_id.encode() for _, _, tenant_id in keys]),
         }
-        found: list[Record | None] = [None] * len(keys)
-        large: list[int] = []
 
-        def work(cursor: Cursor[Any]) -> None:
+        def work(cursor: Cursor[Any]) -> tuple[list[Record | None], set[int]]:
+            found: list[Record | None] = [None] * len(keys)
+            large: set[int] = set()
             statement = self._session.prepared("get_together")
             rows = statement.rows(cursor.connection, parameters, self._executor.unwatched(meanwhile))
             for place, table_oid, owner, state, *rest in rows:
                 self._session.stands_on(table_oid)
-                if owner is None:
-                    continue
-                workflow_id, step_id, _ = keys[place - 1]
-                found[place - 1] = Record(workflow_id, step_id, owner, state, *rest)
-                if state is None:
-                    large.append(place - 1)
+                if owner is not None and state is None:
+                    large.add(place - 1)
+                elif owner is not None:
+                    workflow_id, step_id, _ = keys[place - 1]
+                    found[place - 1] = Record(workflow_id, step_id, owner, state, *rest)
+            return found, large
 
-        self._executor.read("PG_READ_ERROR", work, before_connecting=meanwhile)
-        for place in large:
-            found[place] = self.get(*keys[place])
-        return found
+        return self._executor.read("PG_READ_ERROR", work, before_connecting=meanwhile)
 
     def page(
         self,

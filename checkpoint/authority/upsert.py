@@ -128,9 +128,10 @@ class Upsert:
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
             rows = self._session.prepared("saved_together").rows(cursor.connection, parameters, None)
-            if rows and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
+            written = [(place, *values) for place, is_ours, *values in rows if is_ours]
+            if written and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
                 raise CheckpointError("PG_WRITE_UNKNOWN", "the connection broke; a get tells what stands")
-            return records(rows) if rows else None
+            return records(written) if written else None
 
         return self._executor.write("PG_WRITE_ERROR", work, settle, before_connecting=meanwhile)
 

@@ -48,6 +48,7 @@ class Cache:
         self._told: dict[tuple[str, str], tuple[int, int]] = {}  # (id, revision) that PostgreSQL told, the last ones
         self._asked_at: int | None = None
         self._announced: int | None = None
+        self._failed: int | None = None
         files = CacheFiles(settings.cache_path)
 
         def connect(busy_ms: int) -> CacheConnection:
@@ -89,26 +90,31 @@ class Cache:
             return None
         return self._found(entry, store_id, tenant_id)
 
-    def find_together(self, keys: Sequence[tuple[str, str, str | None]]) -> list[Found | None]:
-        """The same for several keys (workflow_id, step_id, tenant_id), in their order."""
+    def find_together(self, keys: Sequence[tuple[str, str, str | None]]) -> tuple[list[Found | None], set[int]]:
+        """The same for several keys (workflow_id, step_id, tenant_id), in their order.
+
+        And the places of those whose entries are too large to be held together; nothing is told of them.
+        """
         queued = [self._writer.pending(key[:2]) is not None for key in keys]  # before the file is read
         try:
-            entries, store_id = self._store.find_together([key[:2] for key in keys], self._source)
+            entries, large, store_id = self._store.find_together([key[:2] for key in keys], self._source)
         except CacheError:
-            entries, store_id = {}, None
+            entries, large, store_id = {}, set(), None
         return [
             self.find(*key) if queued[place] else self._found(entries.get(place), store_id, key[2])
             for place, key in enumerate(keys)
-        ]
+        ], large
 
     def announce(self, asked_at: int) -> None:
         """Does all that can be done of a `put` before PostgreSQL, which was asked at `asked_at` (ms), has answered."""
+        if self._writer.is_overdue:
+            return
         self._asked_at = asked_at
         try:
             self._store.announce()
             self._announced = asked_at
         except CacheError:
-            pass  # the write itself will tell
+            self._failed = asked_at
         finally:
             self._asked_at = None
 
@@ -118,8 +124,9 @@ class Cache:
         entries = [self._entry(record, asked_at) for record in records]
         self._remember(entries)
         announced, self._announced = self._announced == asked_at, None
+        failed, self._failed = self._failed == asked_at, None
         try:
-            return self._writer.put(entries, announced=announced)
+            return self._writer.put(entries, announced=announced, at_once=not failed)
         finally:
             self._asked_at = None
 

@@ -49,11 +49,12 @@ class CacheConnection:
         """What `work` makes of the connection. Raises CacheError, and nothing else, for whatever the file does.
 
         What speaks of all of the file is `thorough`: the -wal is looked at, too. What belongs to a request for which
-        the files were `looked_at` a moment ago (a monotonic time) does without.
+        the files were `looked_at` a moment ago (a monotonic time) does with a look at the -shm.
         """
         try:
             connection = self._connection
-            if connection is None or looked_at is None or time.monotonic() - looked_at > LOOK_SECONDS:
+            recent = looked_at is not None and time.monotonic() - looked_at < LOOK_SECONDS
+            if connection is None or not recent or not self._files.shm_is_whole():
                 connection = self._open(thorough=thorough)
             result = work(connection)
             if thorough:

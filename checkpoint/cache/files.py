@@ -65,6 +65,11 @@ class CacheFiles:
         self._shm_size = max(self._shm_size, shm.st_size)
         return True
 
+    def shm_is_whole(self) -> bool:
+        """Whether the `-shm` still has its length; without it the next use of the connection ends the process."""
+        shm = self._status_of_shm()
+        return shm is not None and shm.st_size >= self._shm_size
+
     def note_shm(self) -> None:
         """Takes note of the length of the `-shm`, after a connection was made or may have made it longer."""
         shm = self._status_of_shm()

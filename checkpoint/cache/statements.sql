@@ -7,10 +7,10 @@ SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, s
 FROM checkpoint_cache WHERE workflow_id = ?1 AND step_id = ?2;
 
 -- name: find_together
--- The same of several keys at once, each with the place it has among {keys}.
+-- The same of several keys at once, each with the place it has among {keys}; of a large state only its size.
 WITH k (place, workflow_id, step_id) AS (VALUES {keys})
-SELECT k.place, c.workflow_id, c.step_id, tenant_id, state_data, c.id, revision, created_at, updated_at, cached_at, source,
-       store_id, checksum, (SELECT store_id FROM cache_store WHERE source = ?), (SELECT writes FROM cache_history)
+SELECT k.place, c.workflow_id, c.step_id, tenant_id, CASE WHEN length(state_data) <= 65536 THEN state_data END, c.id,
+       revision, created_at, updated_at, cached_at, source, store_id, checksum, length(state_data) > 65536, (SELECT store_id FROM cache_store WHERE source = ?), (SELECT writes FROM cache_history)
 FROM k CROSS JOIN checkpoint_cache AS c ON c.workflow_id = k.workflow_id AND c.step_id = k.step_id;
 
 -- name: put

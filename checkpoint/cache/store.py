@@ -52,18 +52,24 @@ class CacheStore:
 
         return self.connection.run(work)
 
-    def find_together(self, keys: Sequence[tuple[str, str]], source: str) -> tuple[dict[int, Entry], str | None]:
-        """The entries of several keys by their place in `keys`, and the store that `source` led to last."""
+    def find_together(
+        self, keys: Sequence[tuple[str, str]], source: str
+    ) -> tuple[dict[int, Entry], set[int], str | None]:
+        """The entries of several keys by their place in `keys`, and the store that `source` led to last.
 
-        def work(connection: sqlite3.Connection) -> tuple[dict[int, Entry], str | None]:
+        And the places of entries whose states are too large to be held together: they are not read.
+        """
+
+        def work(connection: sqlite3.Connection) -> tuple[dict[int, Entry], set[int], str | None]:
             before = self.connection.writes_seen
             parameters = [text for key in keys for text in key]
             rows = connection.execute(_find_together(len(keys)), (*parameters, source)).fetchall()
             if not rows:
-                return {}, None
-            known, writes = rows[-1][13:]
+                return {}, set(), None
+            known, writes = rows[-1][14:]
             self.connection.saw(writes, before)
-            return {row[0]: _checked(row[1:12], row[12]) for row in rows}, known
+            entries = {row[0]: _checked(row[1:12], row[12]) for row in rows if not row[13]}
+            return entries, {row[0] for row in rows if row[13]}, known
 
         return self.connection.run(work)
 

@@ -13,14 +13,15 @@ from checkpoint.cache.failure import CacheError
 from checkpoint.cache.store import CacheStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from checkpoint.cache.connection import CacheConnection
     from checkpoint.cache.entry import Entry
 
 HELD_BYTES = 32 * 1024 * 1024
 HELD_KEYS = 100_000
-AT_ONCE_BYTES = 1024 * 1024
+AT_ONCE_BYTES = 2 * 1024 * 1024
+BYTES_BESIDE_STATE = 1000
 BUSY_MS = 100
 FIRST_PAUSE = 0.02
 LAST_PAUSE = 0.5
@@ -39,6 +40,7 @@ class Writer:
         self._connect = connect
         self._max_bytes = max_bytes
         self._wait = wait_ms / 1000
+        self._at_once_bytes = min(AT_ONCE_BYTES, max_bytes // 4)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._held_bytes = 0
         self._changed = threading.Condition()
@@ -46,16 +48,22 @@ class Writer:
         self.failures = 0
         self.overflowed: Callable[[], None] = lambda: None
 
-    def put(self, entries: Sequence[Entry], *, announced: bool = False) -> bool:
+    def put(self, entries: Sequence[Entry], *, announced: bool = False, at_once: bool = True) -> bool:
         """Hands entries over. True when they are in the file; waits for that no longer than the budget.
 
-        Of one entry that was announced to the store as little as possible is left to do.
+        Of one entry that was announced to the store as little as possible is left to do. What cannot be done `at_once`,
+        as the announcement has shown, is left to the background.
         """
         if not entries:
             return True
         if announced and len(entries) == 1 and self._put_announced(entries[0]):
             return True
-        return self._hand_over(entries) and all(map(self._front.takes, entries))
+        return self._hand_over(entries, at_once=at_once) and all(map(self._front.takes, entries))
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether earlier entries still wait."""
+        return bool(self._pending)
 
     def pending(self, key: tuple[str, str]) -> Entry | None:
         """The change of a key that is not in the file yet."""
@@ -76,7 +84,7 @@ class Writer:
             return self._changed.wait_for(lambda: not self._pending, seconds)
 
     def _put_announced(self, entry: Entry) -> bool:
-        if self._pending or entry.size > AT_ONCE_BYTES or not self._front.takes(entry):
+        if self._pending or entry.size > self._at_once_bytes or not self._front.takes(entry):
             return False
         try:
             self._front.put_announced(entry)
@@ -84,9 +92,9 @@ class Writer:
             return False  # the other way knows what to do, and counts
         return True
 
-    def _hand_over(self, entries: Sequence[Entry]) -> bool:
-        overdue = bool(self._pending)
-        if not overdue and len(entries) <= HELD_KEYS and sum(entry.size for entry in entries) <= AT_ONCE_BYTES:
+    def _hand_over(self, entries: Sequence[Entry], *, at_once: bool) -> bool:
+        overdue = self.is_overdue
+        if at_once and not overdue and len(self._first_of(entries)) == len(entries):
             try:
                 self._front.put(entries)
             except CacheError:
@@ -118,6 +126,17 @@ class Writer:
         if entry is not None:
             self._held_bytes -= entry.size
 
+    def _first_of(self, entries: Iterable[Entry]) -> list[Entry]:
+        """As many as are written in one transaction, one at least: it has to fit into the file."""
+        first: list[Entry] = []
+        size = 0
+        for entry in entries:
+            size += entry.size + BYTES_BESIDE_STATE
+            if first and size > self._at_once_bytes:
+                break
+            first.append(entry)
+        return first
+
     def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="checkpoint-cache", daemon=True)
@@ -129,7 +148,7 @@ class Writer:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._pending))
-                batch = list(self._pending.values())
+                batch = self._first_of(self._pending.values())
             try:
                 store.put(batch)
             except CacheError:

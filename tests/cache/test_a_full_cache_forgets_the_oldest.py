@@ -9,6 +9,7 @@ import pytest
 from tests.support.asking import done
 from tests.support.cache_file import NAME, query
 from tests.support.place import NO_HURRY
+from tests.support.process import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,3 +100,15 @@ def test_a_rebuild_makes_room_among_the_entries_of_others(
     assert (folder / NAME).stat().st_size <= MAX_BYTES
     after = done(small, "verify", tenant_id="default")
     assert after["consistent"] is True
+
+
+def test_more_at_once_than_the_cache_holds_leaves_it_working(small: Worker, folder: Path) -> None:
+    """Bursts of more than fits: the newest are cached soon, and so is what comes afterwards."""
+    for burst in range(3):
+        for step in STEPS:
+            small.send({"action": "save", "workflow_id": "wf", "step_id": step, "state_data": STATE | {"n": burst}})
+        assert all(answer["success"] for answer in small.read_lines(len(STEPS)))
+    until(lambda: done(small, "cached_get", workflow_id="wf", step_id=STEPS[-1])["source"] == "sqlite", "it is cached")
+    for step in STEPS[:3]:
+        assert done(small, "save", workflow_id="wf", step_id=step, state_data=STATE)["cache_written"] is True
+    assert (folder / NAME).stat().st_size <= MAX_BYTES

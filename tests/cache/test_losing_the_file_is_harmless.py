@@ -173,6 +173,21 @@ def test_a_large_wal_with_a_short_shm_does_not_end_the_worker(patient_worker: Wo
     assert patient_worker.finish() == []
 
 
+def test_a_shm_cut_back_while_postgresql_works_does_not_end_the_worker(
+    patient_worker: Worker, folder: Path, sql: Connection
+) -> None:
+    """A save waits for a lock in PostgreSQL, the -shm is cut to nothing meanwhile: the save is answered and cached."""
+    done(patient_worker, "save", **KEY, state_data={"n": 1})
+    for number in range(3):
+        with sql.transaction():
+            sql.execute("SELECT FROM workflow_checkpoints FOR UPDATE")
+            patient_worker.send({"action": "save", **KEY, "state_data": {"n": number}})
+            assert patient_worker.says_nothing(0.05)
+            os.truncate(folder / f"{NAME}-shm", 0)
+        assert patient_worker.read_line()["success"] is True
+        assert done(patient_worker, "cached_get", **KEY)["state_data"] == {"n": number}
+
+
 @pytest.mark.parametrize("kept", [(), COMPANIONS[1:]], ids=["alone", "beside the present -wal"])
 def test_an_older_copy_in_its_place_brings_nothing_back(
     patient_worker: Worker, folder: Path, kept: tuple[str, ...]

@@ -155,3 +155,25 @@ def test_saves_that_waited_together_are_each_told_the_truth(
             stands[step] = revision
         network.mend()
     serves(worker)
+
+
+def test_a_key_of_another_tenant_leaves_no_doubt_about_its_neighbours(
+    here: Here, own_schema: str, server: OwnServer, through: Callable[[str], Network]
+) -> None:
+    """The reply to a burst is lost, and one of its keys is another tenant's: that one is refused, all others succeed."""
+    network = through(server.url)
+    worker = here(DATABASE_URL=network.url)
+    serves(worker)
+    for moment in range(3):
+        taken = {"workflow_id": f"wf {moment}", "step_id": f"s{TOGETHER // 2}", "state_data": {}}
+        assert worker.request({"action": "save", **taken, "tenant_id": "other"})["success"]
+        network.cut_after(0)
+        requests = ({**taken, "step_id": f"s{step}", "state_data": {"n": step}} for step in range(TOGETHER))
+        worker.send_raw("".join(json.dumps({"action": "save", **fields}) + "\n" for fields in requests).encode())
+        codes = [answer["code"] for answer in worker.read_lines(TOGETHER)]
+        network.mend()
+        expected: list[str | None] = [None] * TOGETHER
+        expected[TOGETHER // 2] = "TENANT_CONFLICT"
+        assert codes == expected
+    rows = server.query(f"SELECT count(*) FROM {own_schema}.workflow_checkpoints WHERE workflow_id LIKE 'wf _'")
+    assert rows[0][0] == 3 * TOGETHER

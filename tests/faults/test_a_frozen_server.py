@@ -52,6 +52,24 @@ def test_a_frozen_server_is_given_up_in_bounded_time_and_served_from_again_when_
         serves(worker)
 
 
+def test_reads_that_the_cache_does_not_have_wait_for_a_frozen_server_together(
+    here: Here, server: OwnServer, bounded: Callable[..., AbstractContextManager[None]]
+) -> None:
+    """Many of them in one burst take the time of one, not of all."""
+    worker = here(**SHORT)
+    assert ask(worker, "save")["success"]
+    server.freeze()
+    try:
+        with bounded():
+            for step in range(20):
+                worker.send({"action": "cached_get", "workflow_id": "wf", "step_id": f"missing {step}"})
+            answers = worker.read_lines(20)
+        assert {answer["code"] for answer in answers} == {"PG_READ_ERROR"}
+    finally:
+        server.thaw()
+    serves(worker)
+
+
 def test_a_network_that_is_silent_or_slow_at_any_moment_is_given_up_in_bounded_time(
     here: Here,
     server: OwnServer,

@@ -45,7 +45,7 @@ def test_what_can_be_done_meanwhile_is_done_before_a_connection_is_made(
             assert isinstance(dispatcher.serve_call(call(b"save", 1)), dict)
             network.part()
             network.silent_after(0)
-            finish = dispatcher.serve_together([call(action, 1), call(action, 2)], Meanwhile(network.mend))
-            assert all(isinstance(answer, dict) for answer in finish())
+            together = dispatcher.serve_together([call(action, 1), call(action, 2)], Meanwhile(network.mend))
+            assert all(isinstance(answer, dict) for answer in together.make())
     finally:
         runtime.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 from tests.support.process import bytes_in, until
+from tests.support.worker import RUNNER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +95,22 @@ def test_a_closed_stderr_is_no_reason_to_fail(start_offline_worker: StartWorker)
     worker.process.stderr.close()
     worker.send_raw(LIST * 100)
     assert len(worker.finish()) == 100
+
+
+def test_a_caller_that_made_stdout_non_blocking_gets_every_answer(
+    start_offline_worker: StartWorker,
+) -> None:
+    """Where its pipe is full, a write that would not wait is made again when there is room."""
+    start = "import os, sys; os.set_blocking(1, False); os.execv(sys.executable, [sys.executable, sys.argv[1]])"
+    worker = start_offline_worker(argv=(sys.executable, "-c", start, str(RUNNER)))
+    state = {"x": "x" * 2000}
+    for action in ("cache", "cached_get"):
+        for _ in range(3000):
+            fields = {"state_data": state} if action == "cache" else {}
+            worker.send_raw(
+                json.dumps({"action": action, "workflow_id": "wf", "step_id": "s", **fields}).encode() + b"\n",
+                reading=action == "cache",
+            )
+        answers = worker.read_lines(3000)
+        assert all(answer["success"] for answer in answers)
+    assert worker.finish() == []

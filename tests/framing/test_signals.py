@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import signal
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -181,3 +183,20 @@ def test_a_second_signal_ends_a_worker_that_nobody_reads(offline_worker: Worker)
     assert not ended(offline_worker, 0.5)
     offline_worker.signal()
     assert ended(offline_worker, AT_ONCE)
+
+
+def test_a_stray_alarm_changes_nothing(offline_worker: Worker) -> None:
+    """SIGALRM from outside: the worker answers as before, and an idle one uses no processor time."""
+    assert offline_worker.request({"action": "healthcheck"})["success"]
+    offline_worker.signal(signal.SIGALRM)
+    assert offline_worker.request({"action": "healthcheck"})["success"]
+    before = processor_seconds(offline_worker.pid)
+    time.sleep(1)
+    assert processor_seconds(offline_worker.pid) - before < 0.2
+    assert offline_worker.finish() == []
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -6,16 +6,17 @@ import json
 import random
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.asking import done
 from tests.support.cache_file import write_locked
+from tests.support.place import NO_HURRY
+from tests.support.worker import WorkerGone
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import StartWorker
     from tests.support.database import Connection
     from tests.support.place import Place
@@ -196,3 +197,65 @@ def test_a_cache_that_takes_its_time_is_not_taken_for_a_slow_database(
         answers = worker.read_lines(len(requests))
     assert [answer["code"] for answer in answers] == [None] * len(requests)
     assert not any(answer["data"]["cache_written"] for answer in answers)
+
+
+def test_saves_with_an_expected_revision_are_answered_one_by_one(
+    worker: Worker, workflow: str, sql: Connection
+) -> None:
+    """The last of a burst waits for a lock in PostgreSQL; all before it are answered meanwhile, and so after SIGTERM."""
+    requests = [request | {"expected_revision": 0} for request in saves(workflow, 60)]
+    worker.ask({"action": "save", "workflow_id": workflow, "step_id": "held", "state_data": {}})
+    with sql.transaction():
+        sql.execute("SELECT FROM workflow_checkpoints WHERE step_id = 'held' FOR UPDATE")
+        for request in (*requests, {**requests[0], "step_id": "held", "expected_revision": 1}, *requests):
+            worker.send(request)
+        assert all(answer["success"] for answer in worker.read_lines(60))
+        worker.signal(signal.SIGTERM)
+    assert len(worker.read_all()) == 1, "the one under way is finished, and none is begun"
+
+
+def test_reads_of_large_states_are_not_held_together(start_worker: StartWorker, workflow: str) -> None:
+    """A burst of reads of many large states, from PostgreSQL and from the cache, takes the memory of a few of them."""
+    worker = start_worker({"CHECKPOINT_CACHE_WAIT_MS": NO_HURRY})
+    state = {"x": "x" * 4_000_000}
+    for step in ("a", "b", "c"):
+        worker.ask({"action": "save", "workflow_id": workflow, "step_id": step, "state_data": state})
+    for action in ("get", "cached_get"):
+        for number in range(60):
+            worker.send({"action": action, "workflow_id": workflow, "step_id": "abc"[number % 3]})
+        for number in range(60):
+            data = worker.read_line()["data"]
+            assert (data["step_id"], data["state_data"] == state) == ("abc"[number % 3], True)
+    peak = next(
+        line for line in Path(f"/proc/{worker.pid}/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    assert int(peak.split()[1]) < 150_000, peak
+
+
+def test_a_worker_ends_when_nobody_reads_though_requests_keep_coming(worker: Worker, workflow: str) -> None:
+    """The reader goes away in the midst of a burst that has no end: the worker notices, and ends without noise."""
+    worker.ask({"action": "save", "workflow_id": workflow, "step_id": "s", "state_data": {}})
+    worker.close_output()
+    line = json.dumps(saves(workflow, 1)[0]).encode() + b"\n"
+
+    def send_without_end() -> None:
+        for _ in range(1000):
+            worker.send_raw(line * 1000, reading=False)
+
+    with pytest.raises(WorkerGone):
+        send_without_end()
+    assert worker.wait() == 0
+
+
+def test_blank_lines_without_end_hold_back_no_answer(worker: Worker, workflow: str) -> None:
+    """A burst, then nothing but line ends: the answers of the burst come."""
+    for request in saves(workflow, 300):
+        worker.send(request)
+    for _ in range(300):
+        worker.send_raw(b"\n" * 100, reading=False)
+        time.sleep(0.001)
+        if not worker.says_nothing(0):
+            break
+    else:
+        pytest.fail("no answer came while blank lines did")
+    assert all(answer["success"] for answer in worker.read_lines(300))

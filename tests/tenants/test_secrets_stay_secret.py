@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import pytest
 
-from checkpoint.settings import POSTGRES_PREFIXES
 from tests.support.worker import WorkerGone
 
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ def _try(tried: Mapping[str, Mapping[str, str]], start: StartWorker, folder: Pat
         worker.close_input()
         answers[form] = worker.read_all()
         if worker.wait() != 0:
-            assert not tried[form]["DATABASE_URL"].startswith(POSTGRES_PREFIXES), form
             assert (worker.wait(), answers.pop(form)) == (2, []), form
     said = {form: b"\n".join(worker.raw).decode("utf-8") + worker.stderr for form, worker in workers.items()}
     files = [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
