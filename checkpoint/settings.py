@@ -169,9 +169,14 @@ class _Reader:
         import psycopg
 
         try:
-            psycopg.conninfo.conninfo_to_dict(text)
+            parts = psycopg.conninfo.conninfo_to_dict(text)
         except (psycopg.Error, UnicodeError):  # its text repeats the string, password included
-            raise SettingsError(f"{name} cannot be read as a libpq connection string") from None
+            raise SettingsError(
+                f"{name} cannot be read by libpq: it is postgresql://user:password@host:port/database with special"
+                " characters percent-encoded and known options only, or known key=value pairs"
+            ) from None
+        if not re.fullmatch(r"[0-9,]*", str(parts.get("port") or "")):
+            raise SettingsError(f"{name} has a port that is no number; percent-encode what is special in the password")
         return text
 
     def identifier(self, name: str) -> str:

@@ -93,7 +93,9 @@ def _sentence(schema: dict[str, Any], error: Any) -> str:
     rule, value = error.validator, error.validator_value
     if rule == "required":
         missing = next(name for name in value if name not in error.instance)
-        return f"{missing} is missing: {_description(schema, missing)}"
+        unknown = next((name for name in sorted(error.instance) if name not in schema["properties"]), None)
+        instead = "" if unknown is None else f" (and {unknown[:64]!a} is no field of this action)"
+        return f"{missing} is missing{instead}: {_description(schema, missing)}"
     if rule == "additionalProperties":
         unknown = next(name for name in sorted(error.instance) if name not in schema["properties"])
         known = ", ".join(name for name in schema["properties"] if name != "action")

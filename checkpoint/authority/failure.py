@@ -104,7 +104,10 @@ def connect_sentence(error: psycopg.Error, where: str | None, secrets: tuple[str
     Without `where` the string itself is doubtful, and nothing of it or of what was made of it is told.
     """
     if where is None:
-        return "PostgreSQL cannot be reached; DATABASE_URL does not look right: percent-encode the password in it"
+        return (
+            "PostgreSQL cannot be reached; DATABASE_URL does not look right: "
+            "look at host, port and database, and percent-encode the password"
+        )
     text = str(error)
     if isinstance(error, psycopg.errors.ConnectionTimeout):
         reason = "it did not answer within CHECKPOINT_CONNECT_TIMEOUT"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from checkpoint.cli.commands import Command
 
 WIDTH = 78
+JSON = "print the answer as the worker's JSON line"
 USAGE_LINES = "checkpoint COMMAND ...\n       checkpoint COMMAND --help"
 ABOUT = "Checkpoints of workflows: PostgreSQL is the authority, SQLite a cache."
 LISTED = "commands:\n" + "".join(f"  {command.name:<18}{command.summary}\n" for command in COMMANDS)
@@ -68,17 +69,23 @@ class Words:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="checkpoint", usage=USAGE_LINES, description=ABOUT, epilog=LISTED + CLOSING)
     parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # also before the command
+    parser.add_argument("--json", action="store_true", help=JSON)
     commands = parser.add_subparsers(prog="checkpoint", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
+    names = {command.name for command in COMMANDS}
     for command in COMMANDS:
         examples = "examples:\n" + "".join(f"  {example}\n" for example in command.examples)
-        under = commands.add_parser(command.name, description=command.summary, epilog=examples)
+        under = commands.add_parser(
+            command.name,
+            aliases=[command.action] if command.action not in names else [],  # as other doors call it
+            description=command.summary,
+            epilog=examples,
+        )
         command.add_arguments(under)
         under.add_argument(
             "--json",
             action="store_true",
             default=argparse.SUPPRESS,  # else it would undo the one before the command
-            help="print the answer as the worker's JSON line",
+            help=JSON,
         )
         under.set_defaults(command=command)
     return parser

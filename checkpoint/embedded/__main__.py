@@ -28,8 +28,11 @@ def main() -> int:
     """The exit status of the program, or 2 with one line on stderr. It finds the server by the variables of libpq."""
     url = os.environ.get("DATABASE_URL") or EMBEDDED_PREFIX
     words = sys.argv[1:]
-    if not words or words[0].startswith("-") or not url.startswith(EMBEDDED_PREFIX):
+    if not words or words[0].startswith("-"):
         sys.stderr.write(USAGE + "\n")
+        return 2
+    if not url.startswith(EMBEDDED_PREFIX):
+        sys.stderr.write("DATABASE_URL names another server than the embedded one; use that server's own programs\n")
         return 2
     try:
         folder = data_folder(url)
