@@ -138,8 +138,8 @@ class Worker:
         for place, call in enumerate(batch):
             answer = answers[place]
             if answer is None:
-                if self._stopping and not any(answers[place:]):
-                    return  # nothing behind it has been begun
+                if self._stopping:
+                    return  # it is not begun, and nothing behind it can be answered without it
                 answer = self._dispatcher.serve_call(call)
             self._output.put(self._encode(answer), more_follow=place + 1 < len(batch) or self._more_wait)
 

@@ -46,7 +46,6 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Ca
         _hit(cached.entry, stale=False) if cached is not None and cached.fresh else None for cached in found
     ]
     missing = [place for place, answer in enumerate(answers) if answer is None and place not in large]
-    runtime.counters.cache_hits += len(answers) - len(missing) - len(large)
     if missing:
         read = _read_together(
             runtime, [many[place] for place in missing], [found[place] for place in missing], meanwhile
@@ -54,10 +53,10 @@ def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Ca
         for place, answer in zip(missing, read, strict=True):
             answers[place] = answer
         if runtime.cache.trust != trust:  # what PostgreSQL told goes for the requests behind the first that asked it
-            answers[missing[0] + 1 :] = [
-                answer if place in missing else None
-                for place, answer in enumerate(answers[missing[0] + 1 :], missing[0] + 1)
-            ]
+            for place in set(range(missing[0], len(answers))).difference(missing):
+                answers[place] = None
+    hits = set(range(len(answers))).difference(missing)
+    runtime.counters.cache_hits += sum(answers[place] is not None for place in hits)
     return Together(partial(list, answers), complete=None not in answers)
 
 

@@ -163,7 +163,7 @@ class Cache:
         def is_left_over(entry: Entry) -> bool:
             return entry.key == (workflow_id, step_id) and self._visible(entry, tenant_id, self._store_id)
 
-        self._writer.revoke(is_left_over)
+        self._writer.revoke(is_left_over, (workflow_id, step_id))
         try:
             entry, _ = self._store.find(workflow_id, step_id, self._source)
             if entry is not None and is_left_over(entry):

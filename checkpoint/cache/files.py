@@ -56,6 +56,7 @@ class CacheFiles:
         `-wal` that is gone, while a connection holds it, makes processes work on different ones: all go aside then.
         """
         if identity[0] != inode(self.path):
+            self._part_from(identity)
             return False
         shm = self._status_of_shm()
         if shm is None or identity[2] != (shm.st_dev, shm.st_ino) or (wal_too and identity[1] != inode(self._wal_path)):
@@ -82,6 +83,17 @@ class CacheFiles:
         if shm is not None and identity and identity[2] == (shm.st_dev, shm.st_ino):
             with contextlib.suppress(OSError):
                 self._make_whole(shm)
+
+    def _part_from(self, identity: Identity) -> None:
+        """Takes the `-wal` and `-shm` away that belong to a file which others have replaced.
+
+        SQLite would bring old rows back from the one, and cut the other to nothing under a connection of this process
+        that still has it mapped: it knows the files of a connection by the main one.
+        """
+        with contextlib.suppress(OSError, CacheError), self._lock():
+            for suffix, ours in zip(_SUFFIXES[1:], identity[1:], strict=False):
+                if ours is not None and ours == inode(self.path + suffix):
+                    os.unlink(self.path + suffix)
 
     def _status_of_shm(self) -> os.stat_result | None:
         try:

@@ -69,14 +69,18 @@ class Writer:
         """The change of a key that is not in the file yet."""
         return self._pending.get(key)
 
-    def revoke(self, belongs: Callable[[Entry], bool]) -> None:
-        """Leaves nothing to serve of queued changes, because what they say may be wrong.
+    def revoke(self, belongs: Callable[[Entry], bool], key: tuple[str, str] | None = None) -> None:
+        """Leaves nothing to serve of queued changes, of one key or of all, because what they say may be wrong.
 
         They stay queued, without their states: the background thread may be writing them at this moment.
         """
         with self._changed:
-            for entry in [entry for entry in self._pending.values() if belongs(entry)]:
-                self._hold(entry.without_state())
+            queued = (
+                list(self._pending.values()) if key is None else [self._pending[key]] if key in self._pending else []
+            )
+            for entry in queued:
+                if belongs(entry):
+                    self._hold(entry.without_state())
 
     def drain(self, seconds: float) -> bool:
         """Waits until everything is in the file, no longer than `seconds`."""
