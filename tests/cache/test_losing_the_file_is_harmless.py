@@ -188,6 +188,19 @@ def test_a_shm_cut_back_while_postgresql_works_does_not_end_the_worker(
         assert done(patient_worker, "cached_get", **KEY)["state_data"] == {"n": number}
 
 
+def test_a_replaced_file_gets_companions_of_its_own(patient_worker: Worker, folder: Path) -> None:
+    """SQLite would cut the old -shm under connections that still use it, and read rows from the old -wal."""
+    done(patient_worker, "save", **KEY, state_data={"n": 1})
+    shm = folder / f"{NAME}-shm"
+    before = shm.stat().st_ino
+    kept = shm.open("rb")  # so that its inode is not used again
+    replace(folder / NAME, (folder / NAME).read_bytes())
+    done(patient_worker, "save", **KEY, state_data={"n": 2})
+    assert done(patient_worker, "cached_get", **KEY)["state_data"] == {"n": 2}
+    assert shm.stat().st_ino != before
+    kept.close()
+
+
 @pytest.mark.parametrize("kept", [(), COMPANIONS[1:]], ids=["alone", "beside the present -wal"])
 def test_an_older_copy_in_its_place_brings_nothing_back(
     patient_worker: Worker, folder: Path, kept: tuple[str, ...]
