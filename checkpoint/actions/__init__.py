@@ -54,6 +54,14 @@ NAMES = (
 )
 
 
+def takes_key(arguments: dict[str, Any], taken: set[tuple[str, str]]) -> bool:
+    """Whether the key of a request was not among those taken; it is from now on."""
+    key = arguments["workflow_id"], arguments["step_id"]
+    free = key not in taken
+    taken.add(key)
+    return free
+
+
 def load(name: str) -> Action:
     """The module of an action. Only actions that are asked for are imported."""
     module: Action = importlib.import_module(f"checkpoint.actions.{name}")

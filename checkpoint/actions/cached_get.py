@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from checkpoint import clock
-from checkpoint.actions import Together
+from checkpoint.actions import Together, takes_key
 from checkpoint.errors import CheckpointError
 from checkpoint.record import Instant, instant
 
@@ -30,11 +30,7 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def joins(arguments: dict[str, Any], taken: set[tuple[str, str]]) -> bool:
     """Distinct keys: what one of them brings into the cache, the next one of that key finds there."""
-    key = arguments["workflow_id"], arguments["step_id"]
-    if key in taken:
-        return False
-    taken.add(key)
-    return True
+    return takes_key(arguments, taken)
 
 
 def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Together:
@@ -72,16 +68,10 @@ def _read_together(
         return [_without_authority(error, arguments, known) for arguments, known in zip(many, cached, strict=True)]
     runtime.counters.cache_misses += len(keys) - len(large)
     written = runtime.cache_records([record for record in records if record is not None], asked_at)
-    answers: list[Answer | None] = []
-    for place, (key, record) in enumerate(zip(keys, records, strict=True)):
-        if place in large:
-            answers.append(None)
-        elif record is not None:
-            answers.append(_answer(key, "pg", record, backfilled=written))
-        else:
-            runtime.cache.drop_left_over(*key)
-            answers.append(_answer(key, "none", None))
-    return answers
+    return [
+        None if place in large else _told(runtime, keys[place], record, backfilled=written)
+        for place, record in enumerate(records)
+    ]
 
 
 def _without_authority(error: CheckpointError, arguments: dict[str, Any], cached: Found | None) -> Answer:
@@ -104,10 +94,7 @@ def _serve(runtime: Runtime, arguments: dict[str, Any], key: Key, cached: Found 
         if answer is error:
             raise
         return cast("dict[str, Any]", answer)
-    if record is not None:
-        return _answer(key, "pg", record, backfilled=runtime.cache_records((record,), asked_at))
-    runtime.cache.drop_left_over(*key)
-    return _answer(key, "none", None)
+    return _told(runtime, key, record, backfilled=record is not None and runtime.cache_records((record,), asked_at))
 
 
 def _key(arguments: dict[str, Any]) -> Key:
@@ -134,14 +121,12 @@ def _hit(entry: Entry, *, stale: bool) -> dict[str, Any]:
     }
 
 
-def _answer(
-    key: Key,
-    source: str,
-    record: Record | None,
-    *,
-    backfilled: bool = False,
-) -> dict[str, Any]:
+def _told(runtime: Runtime, key: Key, record: Record | None, *, backfilled: bool) -> dict[str, Any]:
+    """The answer where PostgreSQL was asked."""
     workflow_id, step_id, tenant_id = key
+    if record is None:
+        runtime.cache.drop_left_over(*key)
+    source = "none" if record is None else "pg"
     data: dict[str, Any] = {
         "workflow_id": workflow_id,
         "step_id": step_id,
@@ -149,7 +134,7 @@ def _answer(
         "found": record is not None,
         "source": source,
         "authority_source": source,
-        "backfilled": backfilled,
+        "backfilled": backfilled and record is not None,
         "stale": False,
     }
     if record is not None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checkpoint import clock
-from checkpoint.actions import Together
+from checkpoint.actions import Together, takes_key
 from checkpoint.errors import CheckpointError
 from checkpoint.record import DEFAULT_TENANT, Record, State, instant
 
@@ -34,11 +34,7 @@ def run(runtime: Runtime, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def joins(arguments: dict[str, Any], taken: set[tuple[str, str]]) -> bool:
     """One statement writes distinct keys, whatever stands there."""
-    key = arguments["workflow_id"], arguments["step_id"]
-    if key in taken or "expected_revision" in arguments:
-        return False
-    taken.add(key)
-    return True
+    return "expected_revision" not in arguments and takes_key(arguments, taken)
 
 
 def run_together(runtime: Runtime, many: Sequence[dict[str, Any]], meanwhile: Callable[[], None]) -> Together:

@@ -75,7 +75,7 @@ class PreparedStatement:
         self._wait = AdaptiveWait(AWAKE_SECONDS)
         self._prepared_on: Connection[Any] | None = None
 
-    def row(self, connection: Connection[Any], parameters: Mapping[str, Any], meanwhile: Work) -> Row | None:
+    def row(self, connection: Connection[Any], parameters: Mapping[str, Any], meanwhile: Work = None) -> Row | None:
         """The first row, or None. Raises psycopg.Error.
 
         Columns are int8, oid, text, json (as bytes) or timestamptz (as microseconds since the epoch).
@@ -90,7 +90,7 @@ class PreparedStatement:
             for column, load in enumerate(self._loaders)
         )
 
-    def rows(self, connection: Connection[Any], parameters: Mapping[str, Any], meanwhile: Work) -> list[Row]:
+    def rows(self, connection: Connection[Any], parameters: Mapping[str, Any], meanwhile: Work = None) -> list[Row]:
         """All rows, loaded as the connection is set up to. Raises psycopg.Error."""
         transformer = Transformer(connection)
         result = self._run(connection, parameters, meanwhile)

@@ -61,10 +61,7 @@ class Authority:
         parameters = {"workflow_id": workflow_id, "step_id": step_id, "tenant_id": tenant_id}
 
         def work(cursor: Cursor[Any]) -> Record | None:
-            table_oid, owner, *fields = self._session.prepared("get").row(cursor.connection, parameters, None) or (
-                None,
-                None,
-            )
+            table_oid, owner, *fields = self._session.prepared("get").row(cursor.connection, parameters) or (None, None)
             self._session.stands_on(table_oid)
             return None if owner is None else Record(workflow_id, step_id, owner, *fields)
 

@@ -127,7 +127,7 @@ class Upsert:
             return records(statement.rows(cursor.connection, parameters, self._executor.unwatched(meanwhile)))
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
-            rows = self._session.prepared("saved_together").rows(cursor.connection, parameters, None)
+            rows = self._session.prepared("saved_together").rows(cursor.connection, parameters)
             written = [(place, *values) for place, is_ours, *values in rows if is_ours]
             if written and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
                 raise CheckpointError("PG_WRITE_UNKNOWN", "the connection broke; a get tells what stands")

@@ -47,8 +47,7 @@ class Cache:
         self._trusted_since = 0
         self._told: dict[tuple[str, str], tuple[int, int]] = {}  # (id, revision) that PostgreSQL told, the last ones
         self._asked_at: int | None = None
-        self._announced: int | None = None
-        self._failed: int | None = None
+        self._announcement: tuple[int, bool] | None = None  # of which question, and whether it was made
         files = CacheFiles(settings.cache_path)
 
         def connect(busy_ms: int) -> CacheConnection:
@@ -112,9 +111,9 @@ class Cache:
         self._asked_at = asked_at
         try:
             self._store.announce()
-            self._announced = asked_at
+            self._announcement = asked_at, True
         except CacheError:
-            self._failed = asked_at
+            self._announcement = asked_at, False
         finally:
             self._asked_at = None
 
@@ -123,8 +122,8 @@ class Cache:
         self._asked_at = asked_at
         entries = [self._entry(record, asked_at) for record in records]
         self._remember(entries)
-        announced, self._announced = self._announced == asked_at, None
-        failed, self._failed = self._failed == asked_at, None
+        announcement, self._announcement = self._announcement, None
+        announced, failed = announcement == (asked_at, True), announcement == (asked_at, False)
         try:
             return self._writer.put(entries, announced=announced, at_once=not failed)
         finally:

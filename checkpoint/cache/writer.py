@@ -75,10 +75,8 @@ class Writer:
         They stay queued, without their states: the background thread may be writing them at this moment.
         """
         with self._changed:
-            queued = (
-                list(self._pending.values()) if key is None else [self._pending[key]] if key in self._pending else []
-            )
-            for entry in queued:
+            keys = list(self._pending) if key is None else {key} & self._pending.keys()
+            for entry in [self._pending[each] for each in keys]:
                 if belongs(entry):
                     self._hold(entry.without_state())
 
