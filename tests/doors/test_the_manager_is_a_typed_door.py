@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import checkpoint
-from checkpoint import CheckpointError, CheckpointManager, SettingsError
+from checkpoint import CheckpointError, CheckpointManager, SettingsError, adaptive_wait
 from checkpoint.errors import CODES
 from tests.support.process import until
 
@@ -187,6 +187,28 @@ def test_ctrl_c_leaves_the_manager_usable(manager: CheckpointManager, here: Spot
     assert manager.cached_get("wf", "s").state_data == found.state_data
     assert manager.save("wf", "s", {"n": 3}).revision == (found.revision or 0) + 1
     assert manager.cached_get("wf", "s").state_data == {"n": 3}
+
+
+def test_ctrl_c_in_a_wait_made_awake_leaves_the_manager_usable(
+    manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same where it comes while the answer of a save is looked for: the statement is not left under way."""
+
+    def interrupted() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    came = 0
+    for number in range(50):
+        manager.save("wf", "s", {"n": number})
+        monkeypatch.setattr(adaptive_wait, "_yield", interrupted)
+        try:
+            manager.save("wf", "s", {"n": number})
+        except KeyboardInterrupt:
+            came += 1
+        monkeypatch.undo()
+        assert manager.get("wf", "s").found
+    assert came, "no wait was made awake"
 
 
 def test_after_close_and_after_a_fork_it_says_that_it_cannot_be_used(offline: CheckpointManager) -> None:
