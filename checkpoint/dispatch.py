@@ -111,6 +111,8 @@ class Dispatcher:
         """The error as an answer: itself where it is one, else INTERNAL_ERROR with the traceback in the log."""
         if isinstance(error, CheckpointError):
             return error
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came in a callback of a C library
+            raise error.__cause__
         self._runtime.log.traceback("a request failed in a way that is not foreseen")
         return CheckpointError("INTERNAL_ERROR", "a fault of checkpoint-manager; its traceback is on stderr")
 

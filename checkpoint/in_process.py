@@ -65,6 +65,7 @@ class InProcess:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
+        self._broken_off = False
 
     def close(self) -> None:
         """Waits for the call under way, gives the cache writer up to 2 s, and closes everything. May be called again.
@@ -89,12 +90,16 @@ class InProcess:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this manager is closed")
+            if self._broken_off:
+                self._runtime.cache.forget_call()
+            self._broken_off = True  # until it has come to its end: Ctrl-C may come between any two steps of it
             if on_progress is not None:
                 self._runtime.progress = lambda _action, done, total: on_progress(done, total)
             try:
                 answer = self._dispatcher.serve(request)
             finally:
                 self._runtime.progress = None
+            self._broken_off = False
         if isinstance(answer, CheckpointError):
             raise answer
         try:

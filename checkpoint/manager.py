@@ -34,6 +34,9 @@ class CheckpointManager(InProcess):
     the child. Methods raise RuntimeError in a process that did not make the manager, and after `close`. Log lines go to
     stderr; stdout is not touched.
 
+    Ctrl-C ends the call under way, its statement in PostgreSQL too; whether that was done already a get tells. The
+    manager can be used on.
+
     Raises SettingsError for a setting that cannot be used, TypeError for one that does not exist.
     """
 

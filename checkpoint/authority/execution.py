@@ -143,7 +143,13 @@ class Executor:
         self._not_replicated = False
         left = max(0.1, min(self._settings.statement_timeout, self._give_up_at - time.monotonic()))
         with self._watchdog.guard(connection, left):
-            return work(self.session.cursor(connection))
+            try:
+                return work(self.session.cursor(connection))
+            except psycopg.Error:
+                raise
+            except BaseException:  # Ctrl-C above all
+                self.session.end_statement()
+                raise
 
     def _settle(
         self,

@@ -20,7 +20,7 @@ import psycopg
 from psycopg import generators
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq import ExecStatus, Format
 
 from checkpoint.adaptive_wait import AdaptiveWait
 from checkpoint.authority.adaptation import JsonArray, StateText, TextArray
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 UNPREPARED_USES = 2  # a process of one request does not pay for preparing
 AWAKE_SECONDS = 0.0006  # a commit on a fast disk
-CANCEL_SECONDS = 1.0
 PUSH_SECONDS = 0.01  # what a server that works takes to receive a batch
 
 _BINARY = (TextArray, JsonArray)
@@ -116,23 +115,10 @@ class PreparedStatement:
                 _result(connection)
                 self._prepared_on = connection
             pgconn.send_query_prepared(self._name, values, self._formats, Format.BINARY)
-        try:
-            if meanwhile is not None:
-                _push(pgconn)
-                meanwhile()
-        finally:  # whatever it did, the connection must not be left with an answer that nobody took
-            result = self._take(connection)
-        return result
-
-    def _take(self, connection: Connection[Any]) -> PGresult:
-        try:
-            return self._wait.until(partial(_is_there, connection.pgconn), partial(_result, connection))
-        except KeyboardInterrupt:  # the driver's own wait ends the statement then; ours has to as well
-            if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                with contextlib.suppress(psycopg.Error):
-                    connection.cancel_safe(timeout=CANCEL_SECONDS)
-                    _result(connection)
-            raise
+        if meanwhile is not None:
+            _push(pgconn)
+            meanwhile()
+        return self._wait.until(partial(_is_there, pgconn), partial(_result, connection))
 
 
 def _push(pgconn: PGconn) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
+from psycopg import generators
+from psycopg.pq import TransactionStatus
 
 from checkpoint import sqlfile
 from checkpoint.authority import grants, migrations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 
 LEAST_CONNECT_SECONDS = 0.5
+CANCEL_SECONDS = 1.0
 PREPARE_THRESHOLD = 3
 
 
@@ -109,6 +112,8 @@ class Session:
         `before_connecting` is what may not wait as long as that can take. Raises DatabaseUnusable with the reason in
         one sentence.
         """
+        if self._connection is not None and self._connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            self.end_statement()  # Ctrl-C came where nobody could catch it
         if self._connection is not None and self._has_ended(self._connection):
             self.discard()
         if self._connection is None:
@@ -169,6 +174,18 @@ class Session:
             self.discard()
             with contextlib.suppress(DatabaseUnusable, psycopg.Error):
                 self.connection(give_up_at)
+
+    def end_statement(self) -> None:
+        """Ends a statement whose answer nobody will take; the connection too where that cannot be done."""
+        connection = self._connection
+        if connection is None:
+            return
+        with self._watchdog.guard(connection, CANCEL_SECONDS), contextlib.suppress(psycopg.Error, OSError):
+            if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                connection.cancel_safe(timeout=CANCEL_SECONDS)
+                connection.wait(generators.fetch_many(connection.pgconn))
+        if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            self.discard()
 
     def discard(self) -> None:
         """Gives the connection up; the next need makes a new one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -183,6 +184,13 @@ class Cache:
             self._store.drop_scope(tenant_id, workflow_id, step_id, self._wait_ms)
         except CacheError:
             self._distrust()
+
+    def forget_call(self) -> None:
+        """A call was broken off anywhere: what it changed in PostgreSQL may not have come here, nor ever will."""
+        self._asked_at = self._announcement = None
+        self._writer.revoke(lambda _entry: True)
+        time.sleep(0.001)  # what was asked before it has an earlier time then
+        self._distrust()
 
     def begin_rebuild(self) -> int:
         """The mark that tells what stood before from what is written while the rebuild reads. Raises CacheError."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
 
+from checkpoint import CheckpointManager
 from tests.doors.client import MODES, Session, session
 from tests.doors.peer import Peer
 from tests.support.database import Connection, connection, fresh_schema
@@ -83,6 +84,19 @@ def here(admin: Connection, database_url: str, folder: Path) -> Iterator[Spot]:
     """A spot of this test's own."""
     with spot(admin, database_url, folder) as place:
         yield place
+
+
+def opened(place: Spot) -> CheckpointManager:
+    """A manager on that spot."""
+    options: Any = {name.lower().removeprefix("checkpoint_"): value for name, value in place.settings.items()}
+    return CheckpointManager(**options)
+
+
+@pytest.fixture
+def manager(here: Spot) -> Iterator[CheckpointManager]:
+    """One on a spot of this test's own."""
+    with opened(here) as manager:
+        yield manager
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import checkpoint
-from checkpoint import CheckpointError, CheckpointManager, SettingsError, adaptive_wait
+from checkpoint import CheckpointError, CheckpointManager, SettingsError
 from checkpoint.errors import CODES
-from tests.support.process import until
+from tests.doors.conftest import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,19 +22,6 @@ if TYPE_CHECKING:
     from tests.doors.conftest import Spot
 
 TEXT = '{"n":123456789012345678901234567890, "f":1.0,"e":1E5,"z":-0.0,"u":"\\u00e9\\u0000","n":1}'
-
-
-def opened(place: Spot) -> CheckpointManager:
-    """A manager on that spot."""
-    options: Any = {name.lower().removeprefix("checkpoint_"): value for name, value in place.settings.items()}
-    return CheckpointManager(**options)
-
-
-@pytest.fixture
-def manager(here: Spot) -> Iterator[CheckpointManager]:
-    """One on a spot of this test's own."""
-    with opened(here) as manager:
-        yield manager
 
 
 @pytest.fixture
@@ -164,51 +149,6 @@ def test_progress_is_told_to_whom_asks(manager: CheckpointManager, here: Spot) -
     assert told == [(0, 0)]
     manager.rebuild()
     assert told == [(0, 0)]
-
-
-def test_ctrl_c_leaves_the_manager_usable(manager: CheckpointManager, here: Spot) -> None:
-    """A KeyboardInterrupt in a save that waits comes through, and the next calls are served truthfully."""
-    manager.save("wf", "s", {"n": 1})
-    main = threading.get_ident()
-    with here.sql.transaction():
-        here.sql.execute("LOCK TABLE workflow_checkpoints IN SHARE ROW EXCLUSIVE MODE")
-        question = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
-
-        def interrupt() -> None:
-            until(lambda: here.sql.execute(question).fetchone() != (0,), "the save waits for the lock")
-            signal.pthread_kill(main, signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            manager.save("wf", "s", {"n": 2})
-        thread.join()
-    found = manager.get("wf", "s")
-    assert manager.cached_get("wf", "s").state_data == found.state_data
-    assert manager.save("wf", "s", {"n": 3}).revision == (found.revision or 0) + 1
-    assert manager.cached_get("wf", "s").state_data == {"n": 3}
-
-
-def test_ctrl_c_in_a_wait_made_awake_leaves_the_manager_usable(
-    manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same where it comes while the answer of a save is looked for: the statement is not left under way."""
-
-    def interrupted() -> None:
-        monkeypatch.undo()
-        raise KeyboardInterrupt
-
-    came = 0
-    for number in range(50):
-        manager.save("wf", "s", {"n": number})
-        monkeypatch.setattr(adaptive_wait, "_yield", interrupted)
-        try:
-            manager.save("wf", "s", {"n": number})
-        except KeyboardInterrupt:
-            came += 1
-        monkeypatch.undo()
-        assert manager.get("wf", "s").found
-    assert came, "no wait was made awake"
 
 
 def test_after_close_and_after_a_fork_it_says_that_it_cannot_be_used(offline: CheckpointManager) -> None:
