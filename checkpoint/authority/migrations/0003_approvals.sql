@@ -2,9 +2,7 @@
 
 ALTER TABLE {schema}.workflow_checkpoints
     ADD COLUMN content_sha256 bytea,
-    ADD COLUMN published_on   text,
-    ADD CONSTRAINT workflow_checkpoints_awaiting_check
-        CHECK (awaiting_since BETWEEN '1000-01-01 00:00+00' AND '9999-01-01 00:00+00');
+    ADD COLUMN published_on   text;
 COMMENT ON COLUMN {schema}.workflow_checkpoints.content_sha256 IS
     'SHA-256 of what the token of an approval binds, where its record holds no token; it shows a change from outside.';
 COMMENT ON COLUMN {schema}.workflow_checkpoints.published_on IS
