@@ -74,6 +74,7 @@ class Session:
         self._on_store = on_store
         self._on_notice = on_notice
         self._connection: Connection[Any] | None = None
+        self._poll = select.poll()
         self._cursor: Cursor[Any] | None = None
         self._greeting: Greeting | None = None
         self._prepare = True
@@ -120,6 +121,8 @@ class Session:
             if before_connecting is not None:
                 before_connecting()
             self._connection = self._connect(give_up_at)
+            self._poll = select.poll()
+            self._poll.register(self._connection, select.POLLIN)
         return self._connection
 
     def cursor(self, connection: Connection[Any]) -> Cursor[Any]:
@@ -144,7 +147,7 @@ class Session:
         """
         self._last_words = False
         try:
-            while select.select([connection], [], [], 0)[0] and not self._last_words:
+            while self._poll.poll(0) and not self._last_words:
                 connection.pgconn.consume_input()
                 connection.pgconn.is_busy()  # reads what came
                 if connection.closed:

@@ -7,10 +7,15 @@ SELECT tenant_id, state_data, id, revision, created_at, updated_at, cached_at, s
 FROM checkpoint_cache WHERE workflow_id = ?1 AND step_id = ?2;
 
 -- name: find_together
--- The same of several keys at once, each with the place it has among {keys}; of a large state only its size.
+-- The same of several keys at once, each with the place it has among {keys}; of a large state only its size. In front of
+-- them a row without a place: the store, and the count of writes.
 WITH k (place, workflow_id, step_id) AS (VALUES {keys})
-SELECT k.place, c.workflow_id, c.step_id, tenant_id, CASE WHEN length(state_data) <= 65536 THEN state_data END, c.id,
-       revision, created_at, updated_at, cached_at, source, store_id, checksum, length(state_data) > 65536, (SELECT store_id FROM cache_store WHERE source = ?), (SELECT writes FROM cache_history)
+SELECT NULL AS place, (SELECT store_id FROM cache_store WHERE source = ?), (SELECT writes FROM cache_history),
+       NULL AS id, NULL AS revision, NULL AS created_at, NULL AS updated_at, NULL AS cached_at, NULL AS source,
+       NULL AS store_id, NULL AS checksum
+UNION ALL
+SELECT k.place, c.tenant_id, CASE WHEN length(c.state_data) <= 65536 THEN c.state_data ELSE length(c.state_data) END,
+       c.id, c.revision, c.created_at, c.updated_at, c.cached_at, c.source, c.store_id, c.checksum
 FROM k CROSS JOIN checkpoint_cache AS c ON c.workflow_id = k.workflow_id AND c.step_id = k.step_id;
 
 -- name: put

@@ -63,13 +63,17 @@ class CacheStore:
         def work(connection: sqlite3.Connection) -> tuple[dict[int, Entry], set[int], str | None]:
             before = self.connection.writes_seen
             parameters = [text for key in keys for text in key]
-            rows = connection.execute(_find_together(len(keys)), (*parameters, source)).fetchall()
-            if not rows:
-                return {}, set(), None
-            known, writes = rows[-1][14:]
+            (_, store_id, writes, *_), *rows = connection.execute(_find_together(len(keys)), (*parameters, source))
             self.connection.saw(writes, before)
-            entries = {row[0]: _checked(row[1:12], row[12]) for row in rows if not row[13]}
-            return entries, {row[0] for row in rows if row[13]}, known
+            entries: dict[int, Entry] = {}
+            large: set[int] = set()
+            for row in rows:
+                place, state = row[0], row[2]
+                if type(state) is int:
+                    large.add(place)
+                else:
+                    entries[place] = _checked(keys[place] + row[1:-1], row[-1])
+            return entries, large, store_id
 
         return self.connection.run(work)
 
