@@ -1,4 +1,4 @@
-"""One line in, one line out: the only place that knows JSON (contract, sections 1 and 2).
+"""One line in, one line out: the only place that knows the JSON of requests and answers (contract, sections 1 and 2).
 
 `state_data` is never parsed into objects: it travels as the bytes that were sent, because every parser loses something
 (integers over 64 bits, 1.0 against 1, the order and the repetition of keys).

@@ -45,6 +45,8 @@ CODES: dict[str, Code] = _table(
     ("INTERNAL_ERROR", "a fault of this program; its traceback is on stderr", "no"),
 )
 
+OTHER_TENANT = "this workflow_id and step_id belong to another tenant; use other ids"  # the sentence of TENANT_CONFLICT
+
 
 class CheckpointError(Exception):
     """An answer that is not a success: one code of `CODES` and a sentence that names the field and the mend.

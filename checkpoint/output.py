@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 
 HOLD_BYTES = 256 * 1024
 HOLD_SECONDS = 0.02
+WRITE_BYTES = 64 * 1024  # of one write: how far a slow reader has come is known by that much
 PIECE_BYTES = select.PIPE_BUF  # what a pipe that can be written to takes without a wait
 
 
@@ -33,7 +35,13 @@ class Output:
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
         self.gone = False
-        self.writing = False
+        self._waiting_since: float | None = None
+
+    @property
+    def stuck_seconds(self) -> float:
+        """For how long the reader has taken nothing of what is being written; 0 where nothing is."""
+        since = self._waiting_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def put(self, lines: bytes, *, more_follow: bool) -> None:
         """Hands over answers. Without more to follow at once, everything held is written before this returns."""
@@ -70,10 +78,9 @@ class Output:
     def flush(self) -> None:
         """Writes everything held."""
         with self._write_lock:
-            data = self._take()
-            written = self._write(data) if data else 0
-            while written < len(data):
-                written += self._write(memoryview(data)[written:])
+            rest = memoryview(self._take())
+            while rest:
+                rest = rest[self._write(rest[:WRITE_BYTES]) :]
 
     def _hold(self, lines: bytes) -> bool:
         with self._lock:
@@ -88,10 +95,10 @@ class Output:
             self._held_bytes = 0
             return data
 
-    def _write(self, data: bytes | memoryview) -> int:
+    def _write(self, data: memoryview) -> int:
         if self.gone:
             raise ReaderGone
-        self.writing = True
+        self._waiting_since = time.monotonic()
         try:
             return os.write(self._fd, data)
         except BlockingIOError:  # the caller has made it so
@@ -101,7 +108,7 @@ class Output:
             self.gone = True
             raise ReaderGone from None
         finally:
-            self.writing = False
+            self._waiting_since = None
 
     def _flush_soon(self) -> None:
         if not self._holding.is_set():

@@ -29,40 +29,51 @@ _OURS = re.compile(r"verify-\d{8}T\d{6}Z-\d{9}-[0-9a-f]{8}\.(json|html)(\.tmp)?"
 
 
 class Report:
-    """Collects differences: all of them in spools, the first 1000 of each kind for the answer."""
+    """Collects differences: all of them, in memory or in `folder`, and the first 1000 of each kind for the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._failure: OSError | None = None
         self.counts = dict.fromkeys(KINDS, 0)
         self.listed: dict[str, list[dict[str, str]]] = {kind: [] for kind in KINDS}
         self._reasons: Counter[str] = Counter()
-        self._spools = {kind: SpooledTemporaryFile(SPOOL_BYTES) for kind in KINDS}  # noqa: SIM115 - they go with the report
+        try:
+            make_private(folder)
+        except OSError as error:
+            self._failure = error
+        self._spools = {kind: SpooledTemporaryFile(SPOOL_BYTES, dir=folder) for kind in KINDS}  # noqa: SIM115 - they go with the report
 
     def add(self, difference: Difference) -> None:
         """Takes one more difference; they come in key order."""
         kind = difference.kind
         item = difference.item()
-        self._spools[kind].write((b",\n" if self.counts[kind] else b"") + msgspec.json.encode(item))
+        if self._failure is None:
+            try:
+                self._spools[kind].write((b",\n" if self.counts[kind] else b"") + msgspec.json.encode(item))
+            except OSError as error:  # the counts and the first differences can be told all the same
+                self._failure = error
         self.counts[kind] += 1
         if difference.reason is not None:
             self._reasons[difference.reason] += 1
         if self.counts[kind] <= LISTED:
             self.listed[kind].append(item)
 
-    def write(self, folder: str, summary: dict[str, Any]) -> str:
-        """Writes `summary` and all differences into `folder`; the absolute path. Raises OSError.
+    def write(self, summary: dict[str, Any]) -> str:
+        """Writes `summary` and all differences into the folder; the absolute path. Raises OSError.
 
         Beside it, under the same name with `.html`, comes a page for people, unless there is no room for it.
         """
-        make_private(folder)
+        if self._failure is not None:
+            raise self._failure
         seconds, fraction = divmod(time.time_ns(), 10**9)
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
-        name = os.path.join(folder, f"verify-{stamp}-{fraction:09d}-{secrets.token_hex(4)}")
+        name = os.path.join(self._folder, f"verify-{stamp}-{fraction:09d}-{secrets.token_hex(4)}")
         path = f"{name}.json"
         _write_whole(path, self._pieces(summary))
         with contextlib.suppress(OSError):  # the JSON is the report, and it is there
             _write_whole(f"{name}.html", report_page.pieces(summary, self._reasons, self._items(), path))
-        _sync_folder(folder)
-        _keep_newest(folder, _report_of(os.path.basename(path)))
+        _sync_folder(self._folder)
+        _keep_newest(self._folder, _report_of(os.path.basename(path)))
         return path
 
     def _pieces(self, summary: dict[str, Any]) -> Iterator[bytes]:

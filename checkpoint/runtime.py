@@ -101,7 +101,9 @@ class Runtime:
 
     def close(self) -> None:
         """Ends everything that was opened; the cache gets up to 2 s to take what is queued."""
-        if self._cache is not None and not self._cache.close():
-            self.log("DEBUG", "cache writes were given up at the end of the process")
-        if self._authority is not None:
-            self._authority.close()
+        try:
+            if self._cache is not None and not self._cache.close():
+                self.log("DEBUG", "cache writes were given up at the end of the process")
+        finally:  # Ctrl-C may come while it waits
+            if self._authority is not None:
+                self._authority.close()

@@ -44,7 +44,9 @@ VARIABLES: tuple[Variable, ...] = (
         "embedded:PATH for a server that the product starts itself",
     ),
     Variable("CHECKPOINT_SCHEMA", "public", "PostgreSQL schema that holds the tables"),
-    Variable("CHECKPOINT_DATA_DIR", "data/checkpoint_mcp", "folder of cache.db and reports/; made on first use"),
+    Variable(
+        "CHECKPOINT_DATA_DIR", "data/checkpoint_mcp", "folder of cache.db, reports/ and artifacts/; made on first use"
+    ),
     Variable(
         "CHECKPOINT_ARTIFACTS_DIR", None, "folder of approved output; where unset artifacts/ in CHECKPOINT_DATA_DIR"
     ),
@@ -125,7 +127,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         tenant=reader.tenant("CHECKPOINT_TENANT"),
         rebuild_limit=reader.integer("CHECKPOINT_REBUILD_LIMIT", least=1, most=10**12),
         max_request_bytes=reader.integer("CHECKPOINT_MAX_REQUEST_BYTES", least=64, most=2**30),
-        connect_timeout=reader.number("CHECKPOINT_CONNECT_TIMEOUT", least=0.1, most=3600),
+        connect_timeout=reader.number("CHECKPOINT_CONNECT_TIMEOUT", least=2, most=3600),  # the driver knows no less
         statement_timeout=reader.number("CHECKPOINT_STATEMENT_TIMEOUT", least=0.1, most=86400),
         approval_secret=secret,
         approval_secret_previous=previous,

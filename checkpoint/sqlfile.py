@@ -1,4 +1,4 @@
-"""SQL kept in `.sql` files: blocks that start with `-- name:` and one line that states their promise."""
+"""SQL kept in `.sql` files: blocks that start with `-- name:` and a comment that states their promise."""
 
 from __future__ import annotations
 

@@ -252,5 +252,5 @@ class Worker:
         signal.setitimer(signal.ITIMER_REAL, GIVE_UP_SECONDS, 1.0)
 
     def _on_alarm(self, _number: int, _frame: object) -> None:
-        if self._stopping and self._output.writing:  # nobody takes the answers
+        if self._stopping and self._output.stuck_seconds >= GIVE_UP_SECONDS:  # nobody takes the answers
             os._exit(0)

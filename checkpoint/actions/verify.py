@@ -58,7 +58,7 @@ def _compare(runtime: Runtime, workflow_id: str | None, tenant_id: str | None) -
         cached = runtime.cache.digests_of(keys, tenant_id)
         return runtime.authority.digests_of(keys, tenant_id), cached
 
-    comparison, report = Comparison(look_again), Report()
+    comparison, report = Comparison(look_again), Report(runtime.settings.reports_dir)
     stored = runtime.watched("verify", runtime.authority.digests(workflow_id, tenant_id))
     for difference in comparison.differences(stored, runtime.cache.digests(workflow_id, tenant_id)):
         report.add(difference)
@@ -67,7 +67,7 @@ def _compare(runtime: Runtime, workflow_id: str | None, tenant_id: str | None) -
 
 def _write(runtime: Runtime, report: Report, summary: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {"report_path": in_utf8(report.write(runtime.settings.reports_dir, summary))}
+        return {"report_path": in_utf8(report.write(summary))}
     except OSError as error:
         reason = (
             f"the report could not be written: {error.strerror}; make {in_utf8(runtime.settings.reports_dir)} writable"

@@ -11,8 +11,7 @@ from checkpoint.approval import place
 from checkpoint.approval.desk import OTHER_INPUT, refuse_link
 from checkpoint.approval.output import Found
 from checkpoint.approval.record import AWAITING, COMPLETED, Approval, micros, read
-from checkpoint.authority.policies import OTHER_TENANT
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import OTHER_TENANT, CheckpointError
 
 if TYPE_CHECKING:
     from checkpoint.approval.desk import Desk

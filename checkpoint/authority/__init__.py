@@ -1,1 +1,1 @@
-"""PostgreSQL: the only authority. Importing this package imports psycopg, so it is done at the first need."""
+"""PostgreSQL: the only authority. Its modules import psycopg, so that is done at the first need."""

@@ -10,9 +10,9 @@ from checkpoint.approval.row import ApprovalRow
 from checkpoint.authority.adaptation import StateText
 from checkpoint.authority.failure import nothing_done
 from checkpoint.authority.page import STREAM_ROWS, page_of
-from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refuse_by_policies
+from checkpoint.authority.policies import hides_rows, refuse_by_policies
 from checkpoint.authority.write_id import new_write_id
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import OTHER_TENANT, CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checkpoint.authority.execution import Executor
 
 TRIES = 10
-FIRST_MICROS = -30_000_000_000_000_000  # before every awaiting_since
+FIRST_MICROS = -30_610_224_000_000_001  # before every awaiting_since that the table takes, the year 1000
 
 Key = dict[str, str]
 

@@ -36,7 +36,8 @@ RETURNING id, revision, (extract(epoch FROM created_at) * 1000000)::bigint,
           (extract(epoch FROM updated_at) * 1000000)::bigint, {table}::regclass::oid;
 
 -- name: change
--- Writes the locked approval anew; whoever reads it next finds a later time and a higher revision.
+-- Writes the locked approval anew; whoever reads it next finds a later time and a higher revision. Refuses to act where it
+-- is too old.
 UPDATE {schema}.workflow_checkpoints
 SET state_data     = %(state_data)s,
     awaiting_since = 'epoch'::timestamptz + %(awaiting_us)s::bigint * interval '1 microsecond',

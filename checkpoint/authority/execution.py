@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import psycopg
 
 from checkpoint.authority.deadline import Watchdog
-from checkpoint.authority.failure import DatabaseUnusable, Failure, Unreachable, classify, sentence
+from checkpoint.authority.failure import (
+    DatabaseUnusable,
+    Failure,
+    Unreachable,
+    caller_sentence,
+    classify,
+    lacks_a_right,
+    leaves_unreachable,
+    sentence,
+)
 from checkpoint.authority.session import Session
 from checkpoint.errors import CheckpointError
 
@@ -89,15 +98,16 @@ class Executor:
             except psycopg.Error as error:
                 failure = classify(error, connection)
                 if failure is Failure.BROKEN and writes:
-                    settled = self._settle(code, error, settle, attempts)
+                    settled = self._settle(error, settle, attempts)
                     if settled is not None:
                         return settled
                 self._go_on_or_give_up(code, error, failure, attempts, writes=writes)
                 continue
-            self.session.renew_if_outdated(self._give_up_at)
             # Cut short in the wait for its standby, a commit comes back as a success; its warning may be switched off.
-            if writes and (self._not_replicated or self._watchdog.fired):
-                raise _not_confirmed()
+            unconfirmed = writes and (self._not_replicated or self._watchdog.fired)
+            self.session.renew_if_outdated(self._give_up_at)
+            if unconfirmed:
+                self._not_confirmed()
             return result
 
     def _go_on_or_give_up(
@@ -105,7 +115,7 @@ class Executor:
     ) -> None:
         """Prepares the next attempt, or raises the answer."""
         if failure is Failure.CALLER:
-            raise CheckpointError("INVALID_ARG", _caller_sentence(error)) from None
+            raise CheckpointError("INVALID_ARG", caller_sentence(error)) from None
         if failure in (Failure.REPEAT, Failure.UNPREPARED) and attempts.repeats < MAX_REPEATS:
             attempts.repeats += 1
             if failure is Failure.UNPREPARED:
@@ -122,11 +132,10 @@ class Executor:
         if failure is Failure.BROKEN and writes and not attempts.certain:
             self._unknown(error)
         reason = sentence(error)
-        if error.sqlstate == "42501":
+        if lacks_a_right(error):
             reason += self.session.grant_that_helps()
         self._log("ERROR", "PostgreSQL failed", code=code, reason=reason, sqlstate=error.sqlstate)
-        unreachable = failure is Failure.BROKEN or error.sqlstate == "57014"
-        raise CheckpointError(code, reason, unreachable=unreachable) from None
+        raise CheckpointError(code, reason, unreachable=leaves_unreachable(error, failure)) from None
 
     def _connect(self, code: str, before_connecting: Callable[[], object] | None, *, certain: bool) -> Connection[Any]:
         try:
@@ -153,7 +162,6 @@ class Executor:
 
     def _settle(
         self,
-        code: str,
         error: psycopg.Error,
         settle: Callable[[Cursor[Any]], T | None] | None,
         attempts: _Attempts,
@@ -173,11 +181,11 @@ class Executor:
             if result is not None:  # it stands on this server; a success it is when the standby has it too
                 self._guarded(connection, self._await_standby)
         except (psycopg.Error, DatabaseUnusable) as second:
-            self._log("ERROR", "the outcome of a write was not found out", code=code, reason=type(second).__name__)
+            self._log("ERROR", "what became of a write could not be looked up", reason=type(second).__name__)
             self.session.discard()
             self._unknown(error)
-        if self._not_replicated:
-            raise _not_confirmed()
+        if self._not_replicated or self._watchdog.fired:
+            self._not_confirmed()
         return result
 
     def _await_standby(self, cursor: Cursor[Any]) -> None:
@@ -194,10 +202,16 @@ class Executor:
             self._not_replicated = True
 
     def _unknown(self, error: psycopg.Error) -> NoReturn:
+        reason = sentence(error)
+        self._log("ERROR", "the outcome of a write is not known", reason=reason, sqlstate=error.sqlstate)
         raise CheckpointError(
-            "PG_WRITE_UNKNOWN",
-            f"{sentence(error)}; whether the change was written is not known, a get tells what stands",
+            "PG_WRITE_UNKNOWN", f"{reason}; whether the change was written is not known, a get tells what stands"
         ) from None
+
+    def _not_confirmed(self) -> NoReturn:
+        reason = "the commit was not confirmed in time, by the synchronous standby if there is one"
+        self._log("ERROR", "the outcome of a write is not known", reason=reason, sqlstate=None)
+        raise CheckpointError("PG_WRITE_UNKNOWN", f"{reason}; a get tells what stands")
 
 
 class _Attempts:
@@ -207,17 +221,3 @@ class _Attempts:
         self.repeats = 0
         self.renewed = False
         self.certain = True
-
-
-def _not_confirmed() -> CheckpointError:
-    return CheckpointError(
-        "PG_WRITE_UNKNOWN", "the synchronous standby did not confirm the commit in time; a get tells what stands"
-    )
-
-
-def _caller_sentence(error: psycopg.Error) -> str:
-    if error.sqlstate == "54001":
-        return "state_data is nested too deeply for PostgreSQL; use fewer levels"
-    if error.sqlstate == "54000":
-        return "state_data or an id is too large for PostgreSQL; make it smaller"
-    return f"state_data or an id holds what PostgreSQL cannot store (SQLSTATE {error.sqlstate})"

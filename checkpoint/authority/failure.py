@@ -1,7 +1,7 @@
 """What a PostgreSQL error means, decided in one place: by SQLSTATE, then by the state of the connection.
 
-Never by Python class (54000 "row too big" is an OperationalError in psycopg and is the caller's mistake) and never by
-message text, which is translated.
+Never by a Python class of several states (54000 "row too big" is an OperationalError in psycopg and is the caller's
+mistake) and never by message text, which is translated.
 """
 
 from __future__ import annotations
@@ -75,6 +75,25 @@ def sentence(error: psycopg.Error) -> str:
     if state == "57014":
         text += "; CHECKPOINT_STATEMENT_TIMEOUT sets the limit"
     return text
+
+
+def caller_sentence(error: psycopg.Error) -> str:
+    """What the caller did that PostgreSQL cannot do, for a failure that is CALLER's."""
+    if error.sqlstate == "54001":
+        return "state_data is nested too deeply for PostgreSQL; use fewer levels"
+    if error.sqlstate == "54000":
+        return "state_data or an id is too large for PostgreSQL; make it smaller"
+    return f"state_data or an id holds what PostgreSQL cannot store (SQLSTATE {error.sqlstate})"
+
+
+def lacks_a_right(error: psycopg.Error) -> bool:
+    """Whether the role of DATABASE_URL may not do it."""
+    return error.sqlstate == "42501"
+
+
+def leaves_unreachable(error: psycopg.Error, failure: Failure) -> bool:
+    """Whether PostgreSQL counts as unreachable after it: it is gone, or did not answer in time."""
+    return failure is Failure.BROKEN or error.sqlstate == "57014"
 
 
 # Phrases of libpq that hold nothing of the connection string.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import OTHER_TENANT, CheckpointError
 
 if TYPE_CHECKING:
     from psycopg import Cursor
 
     from checkpoint.authority.session import Session
-
-OTHER_TENANT = "this workflow_id and step_id belong to another tenant; use other ids"
 
 
 def hides_rows(session: Session, cursor: Cursor[Any], tenant_id: str) -> bool:

@@ -1,7 +1,8 @@
 -- Every statement of the worker about rows, by name. None depends on search_path: {schema} is the quoted schema, functions
 -- are those of pg_catalog, also behind a pooler, where the path cannot be set. {table} is the table of checkpoints as a
 -- literal: its oid tells whether the table is still the one that the greeting told of.
--- Times leave as microseconds since the epoch, ids compare under collation "C" (the columns declare it).
+-- Times leave as microseconds since the epoch, but for save, save_new, save_over and get, whose times are loaded as such.
+-- Ids compare under collation "C" (the columns declare it).
 
 -- name: save
 -- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
@@ -37,6 +38,7 @@ WITH given AS (
     SELECT workflow_id, step_id, tenant_id, state_data, %(write_id)s::uuid,
            at + place * interval '1 microsecond', at + place * interval '1 microsecond'
     FROM given, now
+    WHERE at < 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond' + {age_limit}
     ORDER BY workflow_id COLLATE "C", step_id COLLATE "C"
     ON CONFLICT (workflow_id, step_id) DO UPDATE
     SET state_data = EXCLUDED.state_data,
@@ -54,18 +56,20 @@ SELECT place, id, (extract(epoch FROM created_at) * 1000000)::bigint, (extract(e
 FROM written JOIN given USING (workflow_id, step_id);
 
 -- name: saved_together
--- Of several keys, which hold what the statement with this write_id wrote, and which it must have refused.
-SELECT k.place, c.write_id = %(write_id)s::uuid,
+-- Of several keys, which hold what the statement with this write_id wrote, which it must have refused, and which were
+-- saved by others since it was sent: those it may have written before.
+SELECT k.place, c.write_id = %(write_id)s::uuid, c.tenant_id <> k.tenant_id COLLATE "C" OR c.kind <> 'checkpoint',
        c.id, (extract(epoch FROM c.created_at) * 1000000)::bigint, (extract(epoch FROM c.updated_at) * 1000000)::bigint,
        c.revision, {table}::regclass::oid, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 FROM unnest(%(workflow_ids)s::text[], %(step_ids)s::text[], %(tenant_ids)s::text[])
          WITH ORDINALITY AS k (workflow_id, step_id, tenant_id, place)
 JOIN {schema}.workflow_checkpoints AS c
   ON c.workflow_id = k.workflow_id COLLATE "C" AND c.step_id = k.step_id COLLATE "C"
-WHERE c.write_id = %(write_id)s::uuid OR c.tenant_id <> k.tenant_id COLLATE "C" OR c.kind <> 'checkpoint';
+WHERE c.write_id = %(write_id)s::uuid OR c.tenant_id <> k.tenant_id COLLATE "C" OR c.kind <> 'checkpoint'
+   OR c.updated_at > 'epoch'::timestamptz + %(sent_us)s::bigint * interval '1 microsecond';
 
 -- name: save_new
--- Writes the state only where no row of that key stands.
+-- Writes the state only where no row of that key stands. Refuses to act where it is too old.
 INSERT INTO {schema}.workflow_checkpoints
        (workflow_id, step_id, tenant_id, state_data, write_id, created_at, updated_at)
 SELECT %(workflow_id)s, %(step_id)s, %(tenant_id)s, %(state_data)s, %(write_id)s::uuid, now.at, now.at
@@ -75,7 +79,7 @@ ON CONFLICT (workflow_id, step_id) DO NOTHING
 RETURNING id, created_at, updated_at, revision, {table}::regclass::oid, pg_catalog.clock_timestamp();
 
 -- name: save_over
--- Writes the state only over the expected revision of the tenant's own row; never inserts.
+-- Writes the state only over the expected revision of the tenant's own row; never inserts. Refuses to act where it is too old.
 UPDATE {schema}.workflow_checkpoints
 SET state_data = %(state_data)s,
     revision   = revision + 1,

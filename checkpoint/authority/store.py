@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 PRUNE_CHUNK = 1000
 DIGEST_PAGE = 2000
-LAST_MICROS = 253_000_000_000_000_000  # after every updated_at that the table takes
+LAST_MICROS = 253_370_764_800_000_001  # after every updated_at that the table takes, the year 9999
 LAST_ID = 2**63 - 1
 
 
@@ -194,9 +194,10 @@ class Authority:
         def work(cursor: Cursor[Any]) -> list[tuple[Any, ...]]:
             # What was acknowledged before is not later than the clock now; a delete may take a question more.
             (parameters["sent_us"],) = self._one(cursor, "server_time", {"ago_sec": 0}) or (0,)
-            rows = self._all(cursor, name, parameters)
-            if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
-                rows += self._all(cursor, name, parameters | {"sent_us": LAST_MICROS})
+            with cursor.connection.transaction():
+                rows = self._all(cursor, name, parameters)
+                if self._one(cursor, "rows_ahead", parameters) == (True,):  # the server's clock went back
+                    rows += self._all(cursor, name, parameters | {"sent_us": LAST_MICROS})
             return rows
 
         return [Life(*row) for row in self._executor.write("PG_WRITE_ERROR", work, settle=None)]

@@ -9,9 +9,9 @@ import psycopg
 
 from checkpoint.authority.adaptation import JsonArray, StateText, TextArray
 from checkpoint.authority.failure import nothing_done
-from checkpoint.authority.policies import OTHER_TENANT, hides_rows, refuse_by_policies
+from checkpoint.authority.policies import hides_rows, refuse_by_policies
 from checkpoint.authority.write_id import new_write_id
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import OTHER_TENANT, CheckpointError
 from checkpoint.record import Record, State
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Upsert:
         """
         name = "save" if expected_revision is None else "save_over" if expected_revision else "save_new"
         write_id = new_write_id()
-        parameters = {
+        parameters: dict[str, Any] = {
             "workflow_id": state.workflow_id,
             "step_id": state.step_id,
             "tenant_id": state.tenant_id,
@@ -67,6 +67,7 @@ class Upsert:
             "expected_revision": expected_revision,
             "sent_us": 0,
         }
+        aside = None if meanwhile is None else self._executor.unwatched(meanwhile)
         uncertain = False
 
         def work(cursor: Cursor[Any]) -> Record:
@@ -75,7 +76,7 @@ class Upsert:
                 ahead_us = standing.updated_at if standing is not None and standing.ahead else 0
                 parameters["sent_us"] = max(self._session.clock.earliest(), ahead_us)
                 if tries < HOPEFUL_TRIES:
-                    row = self._one_of_tenant(cursor, name, parameters, None if tries else meanwhile)
+                    row = self._one_of_tenant(cursor, name, parameters, None if tries else aside)
                 else:
                     row = self._one_under_lock(cursor, name, parameters)
                 if row is not None:
@@ -95,6 +96,8 @@ class Upsert:
             uncertain = True
             standing = self._standing(cursor, state)
             if standing is None or not standing.is_of(write_id):
+                if expected_revision is None and standing is not None and standing.updated_at > parameters["sent_us"]:
+                    raise _overtaken()
                 return None
             return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
 
@@ -128,9 +131,10 @@ class Upsert:
 
         def settle(cursor: Cursor[Any]) -> list[Record | None] | None:
             rows = self._session.prepared("saved_together").rows(cursor.connection, parameters)
-            written = [(place, *values) for place, is_ours, *values in rows if is_ours]
-            if written and len(rows) < len(states):  # it was written as a whole, and others have saved some keys since
-                raise CheckpointError("PG_WRITE_UNKNOWN", "the connection broke; a get tells what stands")
+            written = [(place, *values) for place, is_ours, _, *values in rows if is_ours]
+            saved_since = any(not is_ours and not refused for _, is_ours, refused, *_ in rows)
+            if saved_since or (written and len(rows) < len(states)):  # it was written as a whole, or not at all
+                raise _overtaken()
             return records(written) if written else None
 
         return self._executor.write("PG_WRITE_ERROR", work, settle, before_connecting=meanwhile)
@@ -190,10 +194,15 @@ def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int |
     if expected_revision is None or expected_revision == current:
         return  # what stood in the way is gone already, or the statement came too late
     if uncertain and current > expected_revision + 1:
-        raise CheckpointError(
-            "PG_WRITE_UNKNOWN", "the connection broke, and others have saved since; a get tells what stands"
-        )
+        raise _overtaken()
     raise CheckpointError(
         "REVISION_CONFLICT",
         f"expected_revision {expected_revision} does not hold, the revision is {current}; get the state and decide",
+    )
+
+
+def _overtaken() -> CheckpointError:
+    """The answer where what others have saved since hides whether the write was carried out before."""
+    return CheckpointError(
+        "PG_WRITE_UNKNOWN", "the connection broke, and others have saved since; a get tells what stands"
     )

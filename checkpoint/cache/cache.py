@@ -37,7 +37,7 @@ class Found(msgspec.Struct, frozen=True):
 class Cache:
     """The local cache of one authority. `source` identifies that authority's address; '' stands for none.
 
-    Nothing here raises but CacheError, and that only where the caller has to know.
+    Nothing here raises but CacheError, only where the caller has to know, and OtherTenantsEntry.
     """
 
     def __init__(self, settings: Settings, source: str) -> None:
@@ -137,7 +137,7 @@ class Cache:
         return self._writer.put(entries)
 
     def put_lossy(self, record: Record) -> tuple[bool, int]:
-        """Stores what PostgreSQL does not know: whether it was written, and when. Raises TENANT_CONFLICT's cause.
+        """Stores what PostgreSQL does not know: whether it was written, and when. Raises OtherTenantsEntry.
 
         A write that does not succeed within the budget does not happen later.
         """

@@ -42,6 +42,7 @@ class CacheConnection:
         self._identity: Identity = ()
         self._made = 0
         self._look_at_wal_at = 0.0
+        self._counted = 0  # what the last counted write of this connection made the count
 
     def run(
         self, work: Callable[[sqlite3.Connection], T], *, thorough: bool = False, looked_at: float | None = None
@@ -77,15 +78,18 @@ class CacheConnection:
         """The same inside one transaction that holds the write lock; `busy_ms` bounds the wait for that lock."""
 
         def transaction(connection: sqlite3.Connection) -> T:
-            with self._waiting(connection, busy_ms):
-                connection.execute("BEGIN IMMEDIATE")
-            try:
+            try:  # Ctrl-C may come with the lock
+                with self._waiting(connection, busy_ms):
+                    connection.execute("BEGIN IMMEDIATE")
+                counted = self._counted
                 result = work(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
+            if self._counted != counted:
+                self.saw_own()
             return result
 
         return self.run(transaction, thorough=True)
@@ -107,12 +111,15 @@ class CacheConnection:
             self._files.writes_seen = writes
 
     def count_write(self, connection: sqlite3.Connection) -> None:
-        """Counts a write of this process."""
+        """Counts a write in the file. It is seen only when it stands: other threads read the count meanwhile."""
         before = self._files.writes_seen
         connection.execute(STATEMENTS["count_write"])
-        (writes,) = connection.execute(STATEMENTS["writes"]).fetchone()
-        self.saw(writes - 1, before)
-        self._files.writes_seen = max(writes, self._files.writes_seen)
+        (self._counted,) = connection.execute(STATEMENTS["writes"]).fetchone()
+        self.saw(self._counted - 1, before)
+
+    def saw_own(self) -> None:
+        """Takes note of the last counted write of this connection, which stands now."""
+        self._files.writes_seen = max(self._counted, self._files.writes_seen)
 
     def close(self) -> None:
         """Closes the connection; the next use opens it again."""

@@ -85,6 +85,7 @@ class CacheStore:
         """Counts a write that is about to come, and leaves only the write itself to be done."""
         self._announced_at = time.monotonic()
         self.connection.run(self.connection.count_write)
+        self.connection.saw_own()
 
     def put_announced(self, entry: Entry) -> None:
         """Writes a confirmed entry that was announced, unless a newer one stands there."""
@@ -162,7 +163,7 @@ class CacheStore:
                 connection.execute(self._sql["put"], entry.row())
                 room -= needed
                 written += 1
-            self.connection.count_write(connection)  # last: what was counted and then taken back would look older
+            self.connection.count_write(connection)
             return before, written, full
 
         return self.connection.change(work, busy_ms)

@@ -6,8 +6,8 @@ import os
 import stat
 
 from checkpoint.embedded.error import EmbeddedError
+from checkpoint.settings import EMBEDDED_PREFIX
 
-PREFIX = "embedded:"
 ROOT_FOLDER = "/var/lib/checkpoint-manager/pg"
 CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127)))
 PRIVATE = 0o600
@@ -23,9 +23,9 @@ def data_folder(database_url: str) -> str:
 
     Raises EmbeddedError when no folder follows from it; ValueError for a URL that is not `embedded:`.
     """
-    if not database_url.startswith(PREFIX):
-        raise ValueError(f"not an {PREFIX} URL")
-    path = database_url.removeprefix(PREFIX) or _default_folder()
+    if not database_url.startswith(EMBEDDED_PREFIX):
+        raise ValueError(f"not an {EMBEDDED_PREFIX} URL")
+    path = database_url.removeprefix(EMBEDDED_PREFIX) or _default_folder()
     if any(character in CONTROL_CHARACTERS for character in path):
         raise EmbeddedError(f"a control character is in the path {path!r}, which PostgreSQL cannot use; {ELSEWHERE}")
     expanded = os.path.expanduser(path)

@@ -88,9 +88,9 @@ class Stdio:
         threading.Thread(target=self._read, name="checkpoint-input", daemon=True).start()
 
     @property
-    def writing(self) -> bool:
-        """Whether a write waits for the reader at this moment."""
-        return self._output.writing
+    def stuck_seconds(self) -> float:
+        """For how long the reader has taken nothing of what is being written; 0 where nothing is."""
+        return self._output.stuck_seconds
 
     def stop(self) -> None:
         """The input counts as ended; what comes now is dropped without an answer."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.support.own_server import OwnServer
     from tests.support.worker import Worker
 
-IMPATIENT = {"CHECKPOINT_CONNECT_TIMEOUT": "0.5", "CHECKPOINT_STATEMENT_TIMEOUT": "0.3"}
+IMPATIENT = {"CHECKPOINT_CONNECT_TIMEOUT": "2", "CHECKPOINT_STATEMENT_TIMEOUT": "0.3"}
 WAITING = "SELECT pid FROM pg_stat_activity WHERE application_name = 'checkpoint-manager' AND wait_event = 'SyncRep'"
 KILL = f"SELECT pg_terminate_backend(pid, 5000) FROM ({WAITING}) AS waiting"
 

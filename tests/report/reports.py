@@ -26,7 +26,7 @@ def differences(count: int) -> Iterable[Difference]:
 
 def write_report(folder: Path, found: Iterable[Difference], **summary: Any) -> tuple[Path, Path]:
     """The JSON and the page of a report on these differences; `summary` is laid over what else it says."""
-    report = Report()
+    report = Report(str(folder))
     for difference in found:
         report.add(difference)
     told = {
@@ -38,5 +38,5 @@ def write_report(folder: Path, found: Iterable[Difference], **summary: Any) -> t
         "mismatch_counts": report.counts,
         "checked_at": CHECKED_AT,
     }
-    path = report.write(str(folder), told | summary)
+    path = report.write(told | summary)
     return folder / path, (folder / path).with_suffix(".html")

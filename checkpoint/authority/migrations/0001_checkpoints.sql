@@ -1,4 +1,4 @@
--- The store: one row a step, the identity of the store, and the record of who is the authority for it.
+-- The store: its identity, and one row a step.
 
 CREATE TABLE {schema}.workflow_checkpoint_store (
     store_id   uuid PRIMARY KEY DEFAULT gen_random_uuid(),

@@ -89,9 +89,7 @@ def health(result: results.Health) -> View:
     facts = (
         Fact("status", "status", Toned(result.status, tone)),
         Fact("version", "version", result.version),
-        Fact(
-            "pg.ok", "PostgreSQL", _ok(pg.ok) if pg.configured else Toned(value=False, tone=BAD, word="not configured")
-        ),
+        Fact("pg.ok", "PostgreSQL", _ok(pg.ok) if pg.configured else NOT_CONFIGURED),
         Fact("pg.address", "  at", pg.address),
         Fact("pg.server_version", "  version", pg.server_version),
         Fact("pg.latency_ms", "  latency ms", pg.latency_ms),
