@@ -99,7 +99,7 @@ class Dispatcher:
 
     def _load(self, name: object) -> tuple[str, RequestValidator, actions.Action, bool]:
         if not isinstance(name, str) or name not in actions.NAMES:
-            raise CheckpointError("UNKNOWN_ACTION", f"action must be one of {', '.join(actions.NAMES)}")
+            raise _unknown_action(name)
         if name not in self._loaded:
             from checkpoint.validation import RequestValidator
 
@@ -120,6 +120,15 @@ class Dispatcher:
         if isinstance(answer, CheckpointError):
             self._runtime.counters.failed(answer.code)
         return answer
+
+
+def _unknown_action(name: object) -> CheckpointError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower().replace("-", "_"), actions.NAMES, 1) if isinstance(name, str) else []
+    perhaps = f"{near[0]} is perhaps meant: " if near else ""
+    verb = "is missing; it must" if name is None else "must"
+    return CheckpointError("UNKNOWN_ACTION", f"{perhaps}action {verb} be one of {', '.join(actions.NAMES)}")
 
 
 def _pin(arguments: dict[str, Any], tenant: str) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # Fields whose value stays text. Of the rest only the small value is decoded.
 TEXT_FIELDS = ("state_data", "input")
 
+ONE_OBJECT = "send one JSON object a line"
+TOO_DEEP = "the JSON is nested too deeply; use fewer levels"
+
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 _key = re.compile(rb'[ \t\r\n]*"((?:[^"\\]|\\.)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL).match
@@ -71,7 +74,7 @@ def decode(line: bytes) -> Request:
         try:
             str(line, "utf-8")
         except UnicodeDecodeError as error:
-            raise _invalid(f"the line is not valid UTF-8 (byte {error.start})") from None
+            raise _invalid(f"the line is not valid UTF-8 (byte {error.start}); {ONE_OBJECT}") from None
     return _usual(line) or _any(line)
 
 
@@ -101,11 +104,11 @@ def _any(line: bytes) -> Request:
     try:
         raws = _object(line)
     except RecursionError:
-        raise _invalid("the JSON is nested too deeply") from None
+        raise _invalid(TOO_DEEP) from None
     except msgspec.ValidationError:
-        raise _invalid("the line must be one JSON object") from None
+        raise _invalid(f"the line is JSON, but no object; {ONE_OBJECT}") from None
     except msgspec.DecodeError as error:
-        raise _invalid(f"the line is not valid JSON ({error})") from None
+        raise _invalid(f"the line is not valid JSON ({error}); {ONE_OBJECT}") from None
     fields: dict[str, Any] = {}
     texts: dict[str, bytes] = {}
     size = 1
@@ -119,19 +122,19 @@ def _any(line: bytes) -> Request:
             fields[name] = _decode_value(raw)
     # Without white space, escapes in keys and repeated keys the parts add up to the line, as above; else look closer.
     if size != len(line) and (name_twice := _repeated_key(line, raws)) is not None:
-        raise _invalid(f"the key {name_twice} is given twice")
+        raise _invalid(f"the key {name_twice} is given twice; give it once")
     return Request(fields, texts)
 
 
 def _invalid(what: str) -> CheckpointError:
-    return CheckpointError("INVALID_JSON", f"{what}; send one JSON object a line")
+    return CheckpointError("INVALID_JSON", what)
 
 
 def _decode_value(raw: msgspec.Raw) -> object:
     try:
         return _value(raw)
     except RecursionError:
-        raise _invalid("the JSON is nested too deeply") from None
+        raise _invalid(TOO_DEEP) from None
     except (msgspec.DecodeError, ValueError):
         return float("inf")  # valid JSON by now, so a number beyond what Python takes
 

@@ -133,16 +133,20 @@ def _written(value: Any) -> str:
 def request_of(action: str, fields: Mapping[str, object]) -> envelope.Request | CheckpointError:
     """The request that the same line of JSON would make; a CheckpointError where there is no such line."""
     given = {name: value for name, value in fields.items() if value is not None}
+    texts: dict[str, msgspec.Raw] = {}
+    for name in envelope.TEXT_FIELDS:
+        if name in given:
+            try:
+                texts[name] = _text(name, given.pop(name))
+                msgspec.json.decode(texts[name], type=msgspec.Raw)
+            except (msgspec.DecodeError, RecursionError) as error:
+                return CheckpointError("INVALID_JSON", f"{name} is not valid JSON ({error})")
+            except (TypeError, ValueError) as error:
+                return CheckpointError("INVALID_JSON", f"{name} has no JSON form ({error})")
     try:
-        texts = {name: _text(name, given.pop(name)) for name in envelope.TEXT_FIELDS if name in given}
         line = msgspec.json.encode({"action": action, **given, **texts})
     except (TypeError, ValueError, RecursionError):
         return CheckpointError("INVALID_JSON", "an argument has no JSON form, such as NaN or an object of another kind")
-    for name, text in texts.items():
-        try:
-            msgspec.json.decode(text, type=msgspec.Raw)
-        except (msgspec.DecodeError, RecursionError) as error:
-            return CheckpointError("INVALID_JSON", f"{name} is not valid JSON ({error})")
     try:
         request = envelope.decode(line)
     except CheckpointError as error:

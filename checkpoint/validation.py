@@ -70,7 +70,7 @@ def _compile(schema: dict[str, Any]) -> Callable[[Any], bool]:
     return validator.is_valid
 
 
-def explain(schema: dict[str, Any], instance: object) -> str:
+def explain(schema: dict[str, Any], instance: dict[str, Any]) -> str:
     """One sentence on the most telling breach; it never repeats a value of the request."""
     import re
 
@@ -85,33 +85,42 @@ def explain(schema: dict[str, Any], instance: object) -> str:
     error = exceptions.best_match(validator.iter_errors(instance))
     if error is None:
         return "the request does not fit the schema of its action"
-    return _sentence(schema, error)
+    return _sentence(schema, instance, error)
 
 
-def _sentence(schema: dict[str, Any], error: Any) -> str:
+def _sentence(schema: dict[str, Any], instance: dict[str, Any], error: Any) -> str:
     field = ".".join(str(part) for part in error.absolute_path)
     rule, value = error.validator, error.validator_value
+    if "$comment" in schema and {"then", "else"}.intersection(error.absolute_schema_path):
+        return f"{schema['$comment']}{_stranger(schema, instance, '')}"
     if rule == "required":
         missing = next(name for name in value if name not in error.instance)
-        unknown = next((name for name in sorted(error.instance) if name not in schema["properties"]), None)
-        instead = "" if unknown is None else f" (and {unknown[:64]!a} is no field of this action)"
-        return f"{missing} is missing{instead}: {_description(schema, missing)}"
+        return f"{missing} is missing{_stranger(schema, instance, missing)}: {_description(schema, missing)}"
     if rule == "additionalProperties":
         unknown = next(name for name in sorted(error.instance) if name not in schema["properties"])
         known = ", ".join(name for name in schema["properties"] if name != "action")
         return f"unknown field {unknown[:64]!a}; this action takes {known or 'no field'}"
     reasons: dict[str, str] = {
         "type": f"must be {_TYPE_NAMES.get(str(value), value)}",
-        "minLength": "must not be empty",
+        "minLength": "must not be empty" if value == 1 else f"must be at least {value} characters long",
         "maxLength": f"must be at most {value} characters long",
         "pattern": _ID_PATTERN if field in _IDS else "does not have the form that is asked for",
         "minimum": f"must be at least {value}",
         "maximum": f"must be at most {value}",
         "const": f"must be {msgspec.json.encode(value).decode()}",
     }
-    if not field:
-        return f"the fields do not go together: {schema.get('$comment', 'see the schema of the action')}"
     return f"{field} {reasons.get(str(rule), 'does not fit its schema')}: {_description(schema, field)}"
+
+
+def _stranger(schema: dict[str, Any], instance: dict[str, Any], missing: str) -> str:
+    """In brackets the field that was perhaps meant for the missing one, if the action does not know it."""
+    from difflib import SequenceMatcher
+
+    unknown = [name for name in instance if name not in schema["properties"]]
+    if not unknown:
+        return ""
+    nearest = max(unknown, key=lambda name: SequenceMatcher(None, name, missing).ratio())
+    return f" (and {nearest[:64]!a} is no field of this action)"
 
 
 def _description(schema: dict[str, Any], field: str) -> str:

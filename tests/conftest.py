@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -39,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """One folder for the run, which its processes share. Not below pytest's own: a server account must reach it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
     shared = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(shared or tempfile.mkdtemp(prefix="checkpoint-tests-"))
     if shared is None:

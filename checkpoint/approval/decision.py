@@ -75,7 +75,11 @@ class Decision(msgspec.Struct, frozen=True):
     def _admitted(self, desk: Desk, row: ApprovalRow | None) -> tuple[ApprovalRow, Approval]:
         """The approval that this is about, if token and input fit."""
         if row is None or self.tenant_id not in (None, row.tenant_id):
-            raise CheckpointError("APPROVAL_NOT_FOUND", "no approval stands under this workflow_id and step_id")
+            raise CheckpointError(
+                "APPROVAL_NOT_FOUND",
+                "no approval stands under this workflow_id and step_id, or it is another tenant's; "
+                "pending lists what waits",
+            )
         approval, bound = read(row)
         if not desk.tokens.accepts(self.token, approval, bound):
             raise CheckpointError("TOKEN_MISMATCH", "token is not the one of this approval; nothing was used up")

@@ -115,7 +115,8 @@ def in_words(parameters: Mapping[str, Any]) -> str | None:
     database = str(parameters.get("dbname") or parameters.get("user") or "")
     if not (_HOSTS(host) and _PORTS(port) and _DATABASE(database)):
         return None
-    return " ".join(filter(None, (host or "the local socket", f"port {port}", database)))
+    place = f"{host or 'the local socket'}, port {port}"
+    return f"{place}, database {database}" if database else place
 
 
 def _host(parameters: Mapping[str, Any]) -> str:

@@ -128,15 +128,17 @@ def connect_sentence(error: psycopg.Error, where: str | None, secrets: tuple[str
             "look at host, port and database, and percent-encode the password"
         )
     text = str(error)
+    hint = "; see that it runs there, or mend DATABASE_URL"
     if isinstance(error, psycopg.errors.ConnectionTimeout):
         reason = "it did not answer within CHECKPOINT_CONNECT_TIMEOUT"
     elif "FATAL:" in text:
         reason = text.rsplit("FATAL:", 1)[1].split("\n", 1)[0].strip()
+        hint = ""
     else:
         reason = next((phrase for phrase in _PHRASES if phrase in text), "no connection could be made")
     if any(secret in reason for secret in secrets):
         reason = "the server refused the connection"
-    return f"PostgreSQL at {where} cannot be reached: {reason}"
+    return f"PostgreSQL at {where}, cannot be reached: {reason}{hint}"
 
 
 def nothing_done() -> CheckpointError:

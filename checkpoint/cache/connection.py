@@ -72,6 +72,9 @@ class CacheConnection:
                 raise CacheError("the cache file was damaged and has been moved aside", damaged=True) from error
             if not is_busy(error) and not is_full(error):
                 self.close()
+            if isinstance(error, OSError):
+                reason = f"{self._files.path} cannot be used: {error.strerror}; make CHECKPOINT_DATA_DIR writable"
+                raise CacheError(reason) from error
             raise CacheError(f"the cache file cannot be used ({error})") from error
 
     def change(self, work: Callable[[sqlite3.Connection], T], busy_ms: int | None = None) -> T:

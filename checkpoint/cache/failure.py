@@ -12,6 +12,11 @@ class CacheError(Exception):
         super().__init__(message)
         self.damaged = damaged
 
+    @property
+    def lasts(self) -> bool:
+        """Whether trying again in a moment hardly helps: a missing right, a full disk, against a lock or damage."""
+        return self.__cause__ is not None and not self.damaged and not is_busy(self.__cause__)
+
 
 class Damage(Exception):
     """What was read is not what was written."""

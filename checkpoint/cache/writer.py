@@ -45,6 +45,7 @@ class Writer:
         self._held_bytes = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._hopeless = False
         self.failures = 0
         self.overflowed: Callable[[], None] = lambda: None
 
@@ -81,9 +82,10 @@ class Writer:
                     self._hold(entry.without_state())
 
     def drain(self, seconds: float) -> bool:
-        """Waits until everything is in the file, no longer than `seconds`."""
+        """Waits until everything is in the file, or it is plain that nothing will be, no longer than `seconds`."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._pending, seconds)
+            self._changed.wait_for(lambda: not self._pending or self._hopeless, seconds)
+            return not self._pending
 
     def _put_announced(self, entry: Entry) -> bool:
         if self._pending or entry.size > self._at_once_bytes or not self._front.takes(entry):
@@ -153,13 +155,17 @@ class Writer:
                 batch = self._first_of(self._pending.values())
             try:
                 store.put(batch)
-            except CacheError:
-                self.failures += 1
+            except CacheError as error:
+                with self._changed:
+                    self.failures += 1
+                    self._hopeless = error.lasts
+                    self._changed.notify_all()
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE)
                 continue
             pause = FIRST_PAUSE
             with self._changed:
+                self._hopeless = False
                 for entry in batch:
                     if self._pending.get(entry.key) is entry:
                         self._release(entry.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from checkpoint.cli.view import visible
 from checkpoint.errors import CheckpointError
@@ -23,13 +23,17 @@ class NobodyToAsk(Exception):
     """There is no terminal to ask at."""
 
 
-def ask_before(session: Session, words: Words) -> Answer[Pruned] | None:
-    """Asks where the command would destroy; the answer that serves for its own where there is nothing to destroy.
+def ask_before(session: Session, words: Words) -> Answer[Any] | None:
+    """Asks where the command would destroy.
 
-    Raises NotMeant, NobodyToAsk.
+    The answer that serves for its own where there is nothing to destroy, or where the words are wrong. Raises
+    NotMeant, NobodyToAsk.
     """
     if words.command.action not in ("delete", "prune") or words.yes or "dry_run" in words.fields:
         return None
+    refused = session.refusal(words.command.action, words.fields)
+    if refused is not None:
+        return refused
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise NobodyToAsk
     if words.command.action == "prune":

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from checkpoint.results import Result
 
 FINE = 0
-NOT_SO = 1  # damage was found, nothing was found, or the request was refused
+NOT_SO = 1  # there is none, it does not agree, it is not well, or the request was refused
 USAGE = 2
 DATABASE = 3
 INTERRUPTED = 130

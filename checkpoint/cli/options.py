@@ -49,6 +49,7 @@ def save(parser: ArgumentParser) -> None:
     _tenant(parser, "default")
     parser.add_argument(
         "--expect",
+        "--expected-revision",
         metavar="REVISION",
         dest="expected_revision",
         type=int,

@@ -30,8 +30,9 @@ examples:
 DATABASE_URL says which PostgreSQL: postgresql://user:password@host/database,
 or embedded: for one that is started when it is needed.
 
-exit status: 0 it is so; 1 damage was found, nothing was found, or it was
-refused; 2 wrong words or settings; 3 the database
+exit status: 0 it is so; 1 there is none (get, cached-get), it does not agree
+(verify), it is not well (health), or it was refused; 2 wrong words or
+settings; 3 the database, or no DATABASE_URL
 """
 
 

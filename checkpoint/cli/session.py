@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -56,6 +56,13 @@ class Session:
             except Exception as error:
                 answer = self._dispatcher.failure(error)
         return Answer(self._encoder.failure(answer), answer)
+
+    def refusal(self, action: str, fields: Mapping[str, object]) -> Answer[Any] | None:
+        """The answer to a request that is wrong in itself, whatever is stored; None for one that can be served."""
+        prepared = self._dispatcher.prepare(request_of(action, fields))
+        if isinstance(prepared, CheckpointError):
+            return Answer(self._encoder.failure(prepared), prepared)
+        return None
 
     def close(self) -> None:
         """The cache gets up to 2 s to take what is queued."""

@@ -80,7 +80,7 @@ def test_a_refusal_is_1_and_tells_its_code(run: CommandLine, ids: Key) -> None:
         (["list", "wf", "--limit", "many"], "--limit"),
         (["list", "wf", "--limit", "0"], "INVALID_ARG: limit"),
         (["prune", "--older-than", "30y", "--yes"], "30d"),
-        (["delete", "wf", "--yes"], "INVALID_ARG: all_steps"),
+        (["delete", "wf", "--yes"], "INVALID_ARG: name one step"),
         (["savee", "wf"], "savee"),
         (["get", "\udcff", "s"], "INVALID_JSON"),
     ],
