@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+
+from checkpoint import sqlfile
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -21,12 +25,7 @@ def missing(connection: Connection[Any], schema: str) -> str | None:
     """The GRANT that would help, for the quoted `schema`; None where nothing seems to be missing."""
     try:
         with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
-            row = cursor.execute(
-                "SELECT pg_catalog.quote_ident(current_user), pg_catalog.quote_ident(pg_catalog.current_database()),"
-                " pg_catalog.to_regnamespace(%s)::oid,"
-                " pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')",
-                (schema,),
-            ).fetchone()
+            row = cursor.execute(_statements()["role"], {"schema": schema}).fetchone()
             role, database, namespace, may_create = row or ("", "", None, False)
             if namespace is None:
                 return None if may_create else f"GRANT CREATE ON DATABASE {database} TO {role}"
@@ -36,8 +35,8 @@ def missing(connection: Connection[Any], schema: str) -> str | None:
 
 
 def _missing_in_schema(cursor: psycopg.Cursor[Any], schema: str, namespace: int, role: str) -> str | None:
-    find = "SELECT relname, oid FROM pg_catalog.pg_class WHERE relnamespace = %s AND relname = ANY (%s)"
-    tables: dict[str, int] = dict(cursor.execute(find, (namespace, list(_TABLES))).fetchall())
+    parameters = {"namespace": namespace, "names": list(_TABLES)}
+    tables: dict[str, int] = dict(cursor.execute(_statements()["tables"], parameters).fetchall())
     needed = ["USAGE"] if tables else ["USAGE", "CREATE"]
     lacking = [right for right in needed if not _has(cursor, "schema", namespace, right)]
     grants = [f"GRANT {', '.join(lacking)} ON SCHEMA {schema} TO {role}"] if lacking else []
@@ -49,4 +48,10 @@ def _missing_in_schema(cursor: psycopg.Cursor[Any], schema: str, namespace: int,
 
 
 def _has(cursor: psycopg.Cursor[Any], kind: str, oid: int, right: str) -> bool:
-    return cursor.execute(f"SELECT pg_catalog.has_{kind}_privilege(%s::oid, %s)", (oid, right)).fetchone() == (True,)
+    return cursor.execute(_statements()[f"{kind}_right"], {"oid": oid, "right": right}).fetchone() == (True,)
+
+
+@cache
+def _statements() -> dict[str, bytes]:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grants.sql")
+    return {name: text.encode() for name, text in sqlfile.load(path).items()}

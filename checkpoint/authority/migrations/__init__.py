@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from checkpoint import sqlfile
 from checkpoint.authority.failure import DatabaseUnusable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from psycopg import Connection
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -30,43 +33,39 @@ def migrate(connection: Connection[Any], schema: str) -> None:
     The lock is taken first, and for the transaction: CREATE IF NOT EXISTS collides among concurrent sessions, and a
     session lock would stay held behind a pooler. Raises DatabaseUnusable where a table of ours was made by others.
     """
+    statements = _statements(schema)
     for version, path in available():
         with connection.transaction():
-            connection.execute("SET LOCAL search_path TO pg_catalog")
-            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", ("checkpoint " + schema,))
-            if version in _applied(connection, schema):
+            connection.execute(statements["search_nowhere"])
+            connection.execute(statements["lock"], {"name": f"checkpoint {schema}"})
+            if version in _applied(connection, schema, statements):
                 continue
             with open(path, encoding="utf-8") as file:
                 connection.execute(file.read().replace("{schema}", schema).encode())
-            connection.execute(f"INSERT INTO {schema}.workflow_checkpoint_migrations (version) VALUES (%s)", (version,))
+            connection.execute(statements["record"], {"version": version})
 
 
-def _applied(connection: Connection[Any], schema: str) -> set[int]:
-    if not _exists(connection, schema, "workflow_checkpoint_migrations"):
+def _statements(schema: str) -> dict[str, bytes]:
+    texts = sqlfile.load(f"{_FOLDER}.sql")
+    return {name: text.replace("{schema}", schema).encode() for name, text in texts.items()}
+
+
+def _applied(connection: Connection[Any], schema: str, statements: Mapping[str, bytes]) -> set[int]:
+    def exists(name: str, **parameters: str) -> bool:
+        row = connection.execute(statements[name], {"schema": _unquoted(schema), **parameters}).fetchone()
+        return row == (True,)
+
+    if not exists("table_exists", table="workflow_checkpoint_migrations"):
         for table in ("workflow_checkpoints", "workflow_checkpoint_store"):
-            if _exists(connection, schema, table):
+            if exists("table_exists", table=table):
                 raise DatabaseUnusable(
                     f"the schema {schema} holds a table {table} that this program did not make; "
                     "set CHECKPOINT_SCHEMA to a schema of its own"
                 )
-        find = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
-        if connection.execute(find, (_unquoted(schema),)).fetchone() == (False,):
-            connection.execute(f"CREATE SCHEMA {schema}")
-        connection.execute(
-            f"CREATE TABLE {schema}.workflow_checkpoint_migrations "
-            "(version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
-        )
-    rows = connection.execute(f"SELECT version FROM {schema}.workflow_checkpoint_migrations").fetchall()
-    return {version for (version,) in rows}
-
-
-def _exists(connection: Connection[Any], schema: str, table: str) -> bool:
-    """Asked of the tables of the catalog: its cache, which to_regclass asks, may be older than the lock."""
-    find = (
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c"
-        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s)"
-    )
-    return connection.execute(find, (_unquoted(schema), table)).fetchone() == (True,)
+        if not exists("schema_exists"):
+            connection.execute(statements["make_schema"])
+        connection.execute(statements["make_record"])
+    return {version for (version,) in connection.execute(statements["applied"]).fetchall()}
 
 
 def _unquoted(schema: str) -> str:
