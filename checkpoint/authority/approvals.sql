@@ -59,7 +59,8 @@ SELECT workflow_id, step_id, (extract(epoch FROM pg_catalog.clock_timestamp()) *
        (extract(epoch FROM awaiting_since) * 1000000)::bigint, content_sha256, published_on
 FROM {schema}.workflow_checkpoints
 WHERE awaiting_since IS NOT NULL AND kind = 'approval'
-  AND (awaiting_since, id) > ('epoch'::timestamptz + %(after_us)s::bigint * interval '1 microsecond', %(after_id)s::bigint)
+  AND (awaiting_since, id) > ('epoch'::timestamptz + %(after_us)s::bigint / 1000000 * interval '1 second'
+                           + pg_catalog.mod(%(after_us)s::bigint, 1000000) * interval '1 microsecond', %(after_id)s::bigint)
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
 ORDER BY awaiting_since, id
 LIMIT %(limit)s;

@@ -2,7 +2,8 @@
 -- are those of pg_catalog, also behind a pooler, where the path cannot be set. {table} is the table of checkpoints as a
 -- literal: its oid tells whether the table is still the one that the greeting told of.
 -- Times leave as microseconds since the epoch, but for save, save_new, save_over and get, whose times are loaded as such.
--- Ids compare under collation "C" (the columns declare it).
+-- Ids compare under collation "C" (the columns declare it). Intervals are multiplied in floating point, which loses
+-- microseconds after the year 2255: the place where a page ends is put together of seconds and microseconds.
 
 -- name: save
 -- Writes the state whatever stood there, unless the row is another tenant's or of another kind. Refuses to act where it
@@ -136,7 +137,8 @@ SELECT step_id, tenant_id, state_data, id, revision,
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
-  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond', %(before_id)s::bigint)
+  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint / 1000000 * interval '1 second'
+                           + pg_catalog.mod(%(before_us)s::bigint, 1000000) * interval '1 microsecond', %(before_id)s::bigint)
 ORDER BY updated_at DESC, id DESC
 LIMIT %(limit)s;
 
@@ -147,7 +149,8 @@ SELECT step_id, tenant_id, NULL::json, id, revision,
 FROM {schema}.workflow_checkpoints
 WHERE workflow_id = %(workflow_id)s
   AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
-  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint * interval '1 microsecond', %(before_id)s::bigint)
+  AND (updated_at, id) < ('epoch'::timestamptz + %(before_us)s::bigint / 1000000 * interval '1 second'
+                           + pg_catalog.mod(%(before_us)s::bigint, 1000000) * interval '1 microsecond', %(before_id)s::bigint)
 ORDER BY updated_at DESC, id DESC
 LIMIT %(limit)s;
 
