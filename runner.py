@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -14,6 +15,8 @@ PACKAGES = {
 }
 
 if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the worker takes them over: nothing has been read yet
+        signal.signal(number, lambda *_: os._exit(0))
     if sys.version_info < (3, 11):  # noqa: UP036 - this line is what an older one reads
         sys.stderr.write("checkpoint-manager needs Python 3.11 or newer; start it as: python3.11 runner.py\n")
         sys.exit(2)

@@ -111,8 +111,10 @@ class Dispatcher:
         """The error as an answer: itself where it is one, else INTERNAL_ERROR with the traceback in the log."""
         if isinstance(error, CheckpointError):
             return error
-        if isinstance(error.__cause__, KeyboardInterrupt):  # it came in a callback of a C library
-            raise error.__cause__
+        for hidden in (error.__cause__, error.__context__):  # it came in a callback of a C library, or in a wait
+            if isinstance(hidden, KeyboardInterrupt):
+                raise hidden
+        self._runtime.forget_call()
         self._runtime.log.traceback("a request failed in a way that is not foreseen")
         return CheckpointError("INTERNAL_ERROR", "a fault of checkpoint-manager; its traceback is on stderr")
 

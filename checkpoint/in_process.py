@@ -91,7 +91,7 @@ class InProcess:
             if self._closed:
                 raise RuntimeError("this manager is closed")
             if self._broken_off:
-                self._runtime.cache.forget_call()
+                self._runtime.forget_call()
             self._broken_off = True  # until it has come to its end: Ctrl-C may come between any two steps of it
             if on_progress is not None:
                 self._runtime.progress = lambda _action, done, total: on_progress(done, total)

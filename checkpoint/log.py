@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from checkpoint.settings import LOG_LEVELS
+from checkpoint.wake_up import WakeUp
 
 if TYPE_CHECKING:
-    from queue import Queue
+    import threading
 
 QUEUE_LINES = 1000
 FLUSH_SECONDS = 0.5
@@ -21,7 +23,9 @@ class Log:
 
     def __init__(self, level: int) -> None:
         self._level = level
-        self._queue: Queue[str] | None = None
+        self._lines: deque[str] = deque()
+        self._thread: threading.Thread | None = None
+        self._wake = WakeUp()
 
     def __call__(self, level: str, event: str, **fields: object) -> None:
         """Queues one event. Fields must hold neither secrets nor states."""
@@ -40,30 +44,28 @@ class Log:
 
     def flush(self) -> None:
         """Gives what is queued a short while to be written."""
-        if self._queue is not None:
-            give_up = time.monotonic() + FLUSH_SECONDS
-            while self._queue.unfinished_tasks and time.monotonic() < give_up:
-                time.sleep(0.005)
+        give_up = time.monotonic() + FLUSH_SECONDS
+        while self._lines and time.monotonic() < give_up:
+            time.sleep(0.005)
 
     def _put(self, line: str) -> None:
-        import queue
-        import threading
+        if len(self._lines) < QUEUE_LINES:
+            self._lines.append(line)
+        if self._thread is None or not self._thread.is_alive():
+            import threading
 
-        if self._queue is None:
-            self._queue = queue.Queue(QUEUE_LINES)
-            threading.Thread(target=self._write, args=(self._queue,), name="checkpoint-log", daemon=True).start()
-        try:
-            self._queue.put_nowait(line)
-        except queue.Full:
-            pass
+            self._thread = threading.Thread(target=self._write, name="checkpoint-log", daemon=True)
+            self._thread.start()
+        self._wake.call()
 
-    @staticmethod
-    def _write(lines: Queue[str]) -> None:
+    def _write(self) -> None:
         while True:
-            line = lines.get()
-            try:
-                os.write(STDERR, line.encode() + b"\n")  # not sys.stderr: its lock would hold up the end of the process
-            except OSError:
-                pass
-            finally:
-                lines.task_done()
+            while self._lines:
+                try:
+                    # Not sys.stderr: its lock would hold up the end of the process.
+                    os.write(STDERR, self._lines[0].encode() + b"\n")
+                except OSError:
+                    pass
+                finally:
+                    self._lines.popleft()
+            self._wake.wait()

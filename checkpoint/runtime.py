@@ -91,6 +91,11 @@ class Runtime:
         """Hands deletions to the cache; whether they were written within the budget."""
         return self.cache.end(lives)
 
+    def forget_call(self) -> None:
+        """A call was broken off anywhere: the cache may not know what it has changed in PostgreSQL."""
+        if self._cache is not None:
+            self._cache.forget_call()
+
     def watched(self, action: str, rows: Iterator[Row]) -> Iterator[Row]:
         """The rows that a long action reads, counted for `progress` if that is set."""
         if self.progress is None:

@@ -137,9 +137,7 @@ class Worker:
         answers = together.make()
         for place, call in enumerate(batch):
             answer = answers[place]
-            if answer is None:
-                if self._stopping:
-                    return  # it is not begun, and nothing behind it can be answered without it
+            if answer is None:  # also after a signal: what stands behind it in the batch is done
                 answer = self._dispatcher.serve_call(call)
             self._output.put(self._encode(answer), more_follow=place + 1 < len(batch) or self._more_wait)
 

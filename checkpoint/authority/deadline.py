@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from checkpoint.wake_up import WakeUp
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
@@ -36,7 +38,7 @@ class Watchdog:
         self._watched: tuple[Connection[Any], float] | None = None
         self._thread: threading.Thread | None = None
         self._parked = False
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self.fired = False
 
     def guard(self, connection: Connection[Any], seconds: float) -> Self:
@@ -47,8 +49,8 @@ class Watchdog:
         self.fired = False
         self._watched = (connection, time.monotonic() + seconds + GRACE_SECONDS)
         if self._parked:
-            self._wake.set()
-        elif self._thread is None:
+            self._wake.call()
+        elif self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="checkpoint-deadline", daemon=True)
             self._thread.start()
         return self
@@ -89,7 +91,6 @@ class Watchdog:
         self._parked = True
         if self._watched is None:
             self._wake.wait()
-        self._wake.clear()
         self._parked = False
 
     def _cut(self, watched: tuple[Connection[Any], float]) -> None:

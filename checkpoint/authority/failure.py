@@ -45,6 +45,7 @@ _BY_STATE = {
     "25006": Failure.RECONNECT,  # read_only_sql_transaction: a standby, or a primary that was demoted
     "42P01": Failure.RECONNECT,  # undefined_table: the store was dropped or the database made anew
     "3F000": Failure.RECONNECT,  # invalid_schema_name: likewise
+    "0A000": Failure.RECONNECT,  # feature_not_supported: so is a kept plan after a column has changed its type
     "57P05": Failure.RECONNECT,  # idle_session_timeout: only a session that does nothing is ended so
 }
 _CALLER_CLASSES = ("22", "54")  # data exception, program limit exceeded (too long for an index, too deep)

@@ -155,6 +155,7 @@ class Cache:
             return False, entry.cached_at
         finally:
             self._asked_at = None
+        self._told.pop(entry.key, None)
         return True, entry.cached_at
 
     def drop_left_over(self, workflow_id: str, step_id: str, tenant_id: str | None) -> None:
@@ -258,7 +259,8 @@ class Cache:
 
     def _is_behind(self, entry: Entry) -> bool:
         """Whether PostgreSQL told this process of a later state: then others put an older one back into the file."""
-        return entry.id is not None and (entry.id, entry.revision or 0) < self._told.get(entry.key, (0, 0))
+        told = self._told.get(entry.key)
+        return told is not None and (entry.id is None or (entry.id, entry.revision or 0) < told)
 
     def _visible(self, entry: Entry, tenant_id: str | None, store_id: str | None) -> bool:
         if entry.state_data is None or not self._same_authority(entry, store_id):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint.cache.failure import CacheError
 from checkpoint.cache.store import CacheStore
+from checkpoint.wake_up import WakeUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,7 @@ BYTES_BESIDE_STATE = 1000
 BUSY_MS = 100
 FIRST_PAUSE = 0.02
 LAST_PAUSE = 0.5
+LOOK_SECONDS = 0.001
 
 
 class Writer:
@@ -43,7 +45,8 @@ class Writer:
         self._at_once_bytes = min(AT_ONCE_BYTES, max_bytes // 4)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._held_bytes = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._work = WakeUp()
         self._thread: threading.Thread | None = None
         self._hopeless = False
         self.failures = 0
@@ -75,7 +78,7 @@ class Writer:
 
         They stay queued, without their states: the background thread may be writing them at this moment.
         """
-        with self._changed:
+        with self._lock:
             keys = list(self._pending) if key is None else {key} & self._pending.keys()
             for entry in [self._pending[each] for each in keys]:
                 if belongs(entry):
@@ -83,9 +86,9 @@ class Writer:
 
     def drain(self, seconds: float) -> bool:
         """Waits until everything is in the file, or it is plain that nothing will be, no longer than `seconds`."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._pending or self._hopeless, seconds)
-            return not self._pending
+        self._work.call()
+        _wait_until(lambda: not self._pending or self._hopeless, seconds)
+        return not self._pending
 
     def _put_announced(self, entry: Entry) -> bool:
         if self._pending or entry.size > self._at_once_bytes or not self._front.takes(entry):
@@ -105,14 +108,12 @@ class Writer:
                 self.failures += 1
             else:
                 return True
-        with self._changed:
+        with self._lock:
             for entry in entries:
                 self._hold(entry)
-            self._start()
-            self._changed.notify_all()
-            if overdue:
-                return False
-            return self._changed.wait_for(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
+        self._start()
+        self._work.call()
+        return not overdue and _wait_until(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
 
     def _hold(self, entry: Entry) -> None:
         self._release(entry.key)
@@ -142,7 +143,7 @@ class Writer:
         return first
 
     def _start(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():  # Ctrl-C may have come before it began
             self._thread = threading.Thread(target=self._run, name="checkpoint-cache", daemon=True)
             self._thread.start()
 
@@ -150,23 +151,31 @@ class Writer:
         store = CacheStore(self._connect(BUSY_MS), self._max_bytes)
         pause = FIRST_PAUSE
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: bool(self._pending))
+            while not self._pending:
+                self._work.wait()
+            with self._lock:
                 batch = self._first_of(self._pending.values())
             try:
                 store.put(batch)
             except CacheError as error:
-                with self._changed:
-                    self.failures += 1
-                    self._hopeless = error.lasts
-                    self._changed.notify_all()
+                self.failures += 1
+                self._hopeless = error.lasts
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE)
                 continue
             pause = FIRST_PAUSE
-            with self._changed:
-                self._hopeless = False
+            self._hopeless = False
+            with self._lock:
                 for entry in batch:
                     if self._pending.get(entry.key) is entry:
                         self._release(entry.key)
-                self._changed.notify_all()
+
+
+def _wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
+    """Whether it became so within that time. It looks again and again, so that Ctrl-C leaves no lock behind."""
+    give_up = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() >= give_up:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
