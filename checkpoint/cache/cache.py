@@ -48,6 +48,7 @@ class Cache:
         self._trusted_since = 0
         self._told: dict[tuple[str, str], tuple[int, int]] = {}  # (id, revision) that PostgreSQL told, the last ones
         self._asked_at: int | None = None
+        self._last_asked_at = 0
         self._announcement: tuple[int, bool] | None = None  # of which question, and whether it was made
         files = CacheFiles(settings.cache_path)
 
@@ -121,6 +122,7 @@ class Cache:
     def put(self, records: Sequence[Record], asked_at: int) -> bool:
         """Takes over what PostgreSQL was asked at `asked_at` (ms). True when it is in the file within the budget."""
         self._asked_at = asked_at
+        self._last_asked_at = max(self._last_asked_at, asked_at)
         entries = [self._entry(record, asked_at) for record in records]
         self._remember(entries)
         announcement, self._announcement = self._announcement, None
@@ -192,6 +194,7 @@ class Cache:
         self._writer.revoke(lambda _entry: True)
         time.sleep(0.001)  # what was asked before it has an earlier time then
         self._distrust()
+        self._trusted_since = max(self._trusted_since, self._last_asked_at + 1)  # also where the clock went back
 
     def begin_rebuild(self) -> int:
         """The mark that tells what stood before from what is written while the rebuild reads. Raises CacheError."""

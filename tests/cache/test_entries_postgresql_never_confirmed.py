@@ -62,6 +62,16 @@ def test_it_may_stand_before_a_saved_one_until_the_next_save(place: Place, key: 
     assert done(place.worker, "cached_get", **key)["state_data"] == {"n": 2}
 
 
+def test_one_of_another_process_does_not_stand_before_what_this_one_saved(
+    place: Place, start_worker: StartWorker, key: dict[str, str]
+) -> None:
+    """It cannot be told from an older copy of the file: PostgreSQL is asked."""
+    done(place.worker, "save", **key, state_data={"n": 1})
+    done(start_worker(place.settings), "cache", **key, state_data={"n": "lossy"})
+    row = done(place.worker, "cached_get", **key)
+    assert (row["source"], row["state_data"]) == ("pg", {"n": 1})
+
+
 def test_another_tenants_entry_is_not_overwritten(place: Place, key: dict[str, str], tenant: str) -> None:
     """An entry of another tenant under the key, confirmed or not: TENANT_CONFLICT, and it stays; nothing of it is told."""
     confirmed = {**key, "step_id": "confirmed"}

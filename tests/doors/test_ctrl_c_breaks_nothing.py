@@ -5,16 +5,23 @@ from __future__ import annotations
 import contextlib
 import random
 import signal
+import sqlite3
+import sys
 import threading
+from contextlib import closing
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint import adaptive_wait
+from checkpoint import CheckpointError, adaptive_wait
+from checkpoint.cache.cache import Cache
+from tests.doors.conftest import opened
 from tests.support.process import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
 
     from checkpoint import CheckpointManager
     from tests.doors.conftest import Spot
@@ -113,3 +120,73 @@ def test_anywhere(manager: CheckpointManager) -> None:
         assert manager.save("wf", "s", {"n": 0}, expected_revision=revision).revision == revision + 1
     manager.rebuild()
     assert manager.verify().consistent
+
+
+class InterruptAt:
+    """Raises KeyboardInterrupt before the nth step of the interpreter inside one file."""
+
+    def __init__(self, file: str, step: int) -> None:
+        self._file = file
+        self._left = step
+
+    @property
+    def came(self) -> bool:
+        """Whether there were so many steps."""
+        return self._left == 0
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> InterruptAt | None:
+        """What `sys.settrace` takes."""
+        if frame.f_code.co_filename != self._file:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            self._left -= 1
+            if self.came:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+def test_at_any_step_inside_the_locks_that_threads_share(here: Spot) -> None:
+    """A cache write that is handed to the background, interrupted at every step in `threading`: other threads go on."""
+    here.settings["CHECKPOINT_CACHE_WAIT_MS"] = "0"
+    with opened(here) as manager:
+        _interrupt_at_every_step(manager, here)
+
+
+def _interrupt_at_every_step(manager: CheckpointManager, here: Spot) -> None:
+    manager.save("wf", "s", {})
+    for step in count(1):
+        interrupt = InterruptAt(threading.__file__, step)
+        with closing(sqlite3.connect(here.folder / "cache.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            sys.settrace(interrupt)
+            with contextlib.suppress(KeyboardInterrupt):
+                manager.save("wf", "s", {"step": step})
+            sys.settrace(None)
+        thread = threading.Thread(target=manager.save, args=["wf", "s", {"after": step}], daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive(), f"step {step}"
+        if not interrupt.came:
+            return
+
+
+def test_an_exception_of_another_kind_from_a_signal_handler(
+    manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It becomes INTERNAL_ERROR; what the call had done is told by the next one, from the cache too."""
+
+    def late(*_args: object) -> None:
+        raise Late
+
+    manager.save("wf", "s", {"n": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "put", late)
+        with pytest.raises(CheckpointError, match="traceback"):
+            manager.save("wf", "s", {"n": 2})
+    assert manager.cached_get("wf", "s").state_data == {"n": 2}
+
+
+class Late(Exception):
+    """What a time limit of the caller's own might raise."""

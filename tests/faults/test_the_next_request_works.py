@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from checkpoint import actions
-from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, STEP, WORKFLOW, save, serves, works
+from tests.faults.actions import EVERY_ACTION, KEY, NO_CACHE, STEP, WORKFLOW, ask, save, serves, works
 from tests.support.process import until
 
 if TYPE_CHECKING:
@@ -64,6 +64,20 @@ def test_a_store_that_was_dropped_and_a_database_made_anew_serve_at_the_next_req
         if action in {"get", "cached_get"}:
             assert not answer["data"]["found"]
     serves(worker)
+
+
+def test_a_column_whose_type_was_changed_is_read_at_the_next_request(
+    here: Here, server: OwnServer, own_schema: str
+) -> None:
+    """The plan that the server keeps for a statement does not fit any more: the caller does not notice."""
+    worker = here()
+    assert ask(worker, "save")["success"]
+    for _ in range(5):  # so that the statement is prepared
+        assert ask(worker, "get")["success"]
+    server.query(f"ALTER TABLE {own_schema}.workflow_checkpoints ALTER COLUMN revision TYPE numeric")
+    server.query(f"ALTER TABLE {own_schema}.workflow_checkpoints ALTER COLUMN revision TYPE bigint")
+    server.query(f"ALTER TABLE {own_schema}.workflow_checkpoints ALTER COLUMN state_data TYPE json")
+    assert ask(worker, "get")["data"]["state_data"] == {"n": 1}
 
 
 def test_a_backend_killed_during_a_statement_is_replaced(here: Here, server: OwnServer, own_schema: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -90,6 +91,20 @@ def test_the_request_under_way_is_answered_and_the_next_ones_are_not_begun(
     assert [answer["data"]["step_id"] for answer in answers] == ["under-way"]
     assert worker.wait() == 0
     assert steps_saved(sql) == ["before", "under-way"]
+
+
+def test_a_batch_that_is_begun_is_answered_whole(worker: Worker, sql: Connection) -> None:
+    """Of saves that are written together one is refused and served by itself, after the signal: nothing stays unanswered."""
+    worker.ask({**save("theirs"), "tenant_id": "other"})
+    steps = ["first", "theirs", *(f"step-{number}" for number in range(8))]
+    with table_locked(sql):
+        worker.send_raw(b"".join(json.dumps(save(step)).encode() + b"\n" for step in steps))
+        wait_until_blocked(sql)
+        worker.signal()
+    answers = worker.read_all()
+    assert [answer["code"] for answer in answers] == [None, "TENANT_CONFLICT", *[None] * 8]
+    assert worker.wait() == 0
+    assert steps_saved(sql) == sorted(steps)
 
 
 def test_requests_already_read_but_not_begun_are_dropped(worker: Worker, sql: Connection) -> None:
