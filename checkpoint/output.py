@@ -9,7 +9,7 @@ import time
 
 HOLD_BYTES = 256 * 1024
 HOLD_SECONDS = 0.02
-WRITE_BYTES = 64 * 1024  # of one write: how far a slow reader has come is known by that much
+WRITE_BYTES = 1024 * 1024  # of one write, unless a signal cuts it short: how far a slow reader has come is known then
 PIECE_BYTES = select.PIPE_BUF  # what a pipe that can be written to takes without a wait
 
 

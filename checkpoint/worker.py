@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import sys
+import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ BATCH_REQUESTS = 256
 BATCH_BYTES = 1024 * 1024
 AWAKE_SECONDS = 0.0002  # what a caller that asks again at once may need for that
 GIVE_UP_SECONDS = 5.0
+LOOK_SECONDS = 1.0
 WAKE_BYTES = 4096
 GARBAGE_OBJECTS = 10_000  # between two collections; a batch makes thousands that go without one
 USAGE = "usage: python runner.py [--mcp] < requests.jsonl > answers.jsonl  (JSON lines, or MCP; see SKILL.md)"
@@ -89,6 +91,7 @@ class Worker:
         self._unfinished: Callable[[], list[Answer | None]] | None = None  # makes the answers of the last batch
         self._served_last = ""
         self._stopping = False
+        self._stopping_since = 0.0
         self._wake, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._wait = AdaptiveWait(AWAKE_SECONDS)
@@ -247,8 +250,10 @@ class Worker:
         if self._stopping:
             os._exit(0)
         self._stopping = True
-        signal.setitimer(signal.ITIMER_REAL, GIVE_UP_SECONDS, 1.0)
+        self._stopping_since = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
 
     def _on_alarm(self, _number: int, _frame: object) -> None:
-        if self._stopping and self._output.stuck_seconds >= GIVE_UP_SECONDS:  # nobody takes the answers
-            os._exit(0)
+        stopping_seconds = time.monotonic() - self._stopping_since
+        if self._stopping and min(stopping_seconds, self._output.stuck_seconds) >= GIVE_UP_SECONDS:
+            os._exit(0)  # nobody takes the answers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint.output import Output
+from checkpoint.output import WRITE_BYTES, Output
 from tests.support.process import bytes_in, until
 
 if TYPE_CHECKING:
@@ -61,14 +61,15 @@ def test_the_time_counts_since_the_reader_took_something(pipe: tuple[int, int]) 
     reading, writing = pipe
     output = Output(writing)
     assert output.stuck_seconds == 0
-    line = b"x" * (4 * SMALL_PIPE) + b"\n"
+    line = b"x" * (4 * WRITE_BYTES) + b"\n"
     writer = threading.Thread(target=output.put, args=(line,), kwargs={"more_follow": False})
     writer.start()
     taken = 0
-    for _ in range(2):
+    for pieces in (1, 2):
         until(lambda: output.stuck_seconds > 0.1, "the write waits for the reader")
         taken_at = time.monotonic()
-        taken += len(os.read(reading, SMALL_PIPE))
+        while taken < pieces * WRITE_BYTES:
+            taken += len(os.read(reading, SMALL_PIPE))
         until(partial(counts_since, output, taken_at), "the count begins anew")
     while taken < len(line):
         taken += len(os.read(reading, SMALL_PIPE))
