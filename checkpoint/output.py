@@ -9,7 +9,8 @@ import time
 
 HOLD_BYTES = 256 * 1024
 HOLD_SECONDS = 0.02
-WRITE_BYTES = 1024 * 1024  # of one write, unless a signal cuts it short: how far a slow reader has come is known then
+WRITE_BYTES = 256 * 1024  # of one write, unless a signal cuts it short: how far a slow reader has come is known then
+LATE_WRITE_BYTES = 16 * 1024  # the same in a thread that no signal reaches
 PIECE_BYTES = select.PIPE_BUF  # what a pipe that can be written to takes without a wait
 
 
@@ -77,10 +78,13 @@ class Output:
 
     def flush(self) -> None:
         """Writes everything held."""
+        self._flush(WRITE_BYTES)
+
+    def _flush(self, most: int) -> None:
         with self._write_lock:
             rest = memoryview(self._take())
             while rest:
-                rest = rest[self._write(rest[:WRITE_BYTES]) :]
+                rest = rest[self._write(rest[:most]) :]
 
     def _hold(self, lines: bytes) -> bool:
         with self._lock:
@@ -123,6 +127,6 @@ class Output:
             threading.Event().wait(HOLD_SECONDS)
             self._holding.clear()
             try:
-                self.flush()
+                self._flush(LATE_WRITE_BYTES)
             except ReaderGone:
                 return

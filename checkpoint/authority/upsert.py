@@ -96,7 +96,7 @@ class Upsert:
             uncertain = True
             standing = self._standing(cursor, state)
             if standing is None or not standing.is_of(write_id):
-                if expected_revision is None and standing is not None and standing.updated_at > parameters["sent_us"]:
+                if _hides(standing, expected_revision, parameters["sent_us"]):
                     raise _overtaken()
                 return None
             return Record(*state, standing.id, standing.revision, standing.created_at, standing.updated_at)
@@ -201,8 +201,18 @@ def _refuse(standing: _Standing | None, tenant_id: str, expected_revision: int |
     )
 
 
+def _hides(standing: _Standing | None, expected_revision: int | None, sent_us: int) -> bool:
+    """Whether what stands may hide that the write, sent at `sent_us`, was carried out before others came.
+
+    A compare-and-set tells it by the revision, as long as the row is the one that stood then.
+    """
+    if standing is None:
+        return bool(expected_revision)  # it is deleted now, before or after the write
+    return (standing.updated_at if expected_revision is None else standing.created_at) > sent_us
+
+
 def _overtaken() -> CheckpointError:
-    """The answer where what others have saved since hides whether the write was carried out before."""
+    """The answer where what others have done since hides whether the write was carried out before."""
     return CheckpointError(
-        "PG_WRITE_UNKNOWN", "the connection broke, and others have saved since; a get tells what stands"
+        "PG_WRITE_UNKNOWN", "the connection broke, and others have changed the key since; a get tells what stands"
     )

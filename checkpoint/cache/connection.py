@@ -43,6 +43,7 @@ class CacheConnection:
         self._made = 0
         self._look_at_wal_at = 0.0
         self._counted = 0  # what the last counted write of this connection made the count
+        self._counts = False  # whether the transaction under way has one
 
     def run(
         self, work: Callable[[sqlite3.Connection], T], *, thorough: bool = False, looked_at: float | None = None
@@ -84,14 +85,14 @@ class CacheConnection:
             try:  # Ctrl-C may come with the lock
                 with self._waiting(connection, busy_ms):
                     connection.execute("BEGIN IMMEDIATE")
-                counted = self._counted
+                self._counts = False
                 result = work(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
-            if self._counted != counted:
+            if self._counts:
                 self.saw_own()
             return result
 
@@ -117,6 +118,7 @@ class CacheConnection:
         """Counts a write in the file. It is seen only when it stands: other threads read the count meanwhile."""
         before = self._files.writes_seen
         connection.execute(STATEMENTS["count_write"])
+        self._counts = True
         (self._counted,) = connection.execute(STATEMENTS["writes"]).fetchone()
         self.saw(self._counted - 1, before)
 

@@ -49,6 +49,7 @@ class Writer:
         self._work = WakeUp()
         self._thread: threading.Thread | None = None
         self._hopeless = False
+        self._begun = self._ended = 0  # attempts of the background
         self.failures = 0
         self.overflowed: Callable[[], None] = lambda: None
 
@@ -87,7 +88,8 @@ class Writer:
     def drain(self, seconds: float) -> bool:
         """Waits until everything is in the file, or it is plain that nothing will be, no longer than `seconds`."""
         self._work.call()
-        _wait_until(lambda: not self._pending or self._hopeless, seconds)
+        tried = self._begun  # what an attempt finds that begins from now on counts
+        _wait_until(lambda: not self._pending or (self._hopeless and self._ended > tried), seconds)
         return not self._pending
 
     def _put_announced(self, entry: Entry) -> bool:
@@ -109,15 +111,18 @@ class Writer:
             else:
                 return True
         with self._lock:
-            for entry in entries:
-                self._hold(entry)
+            whole = [self._hold(entry) for entry in entries]
         self._start()
         self._work.call()
-        return not overdue and _wait_until(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
+        if overdue or not all(whole):
+            return False
+        return _wait_until(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
 
-    def _hold(self, entry: Entry) -> None:
+    def _hold(self, entry: Entry) -> bool:
+        """Queues an entry; whether there was room for its state."""
         self._release(entry.key)
-        if self._held_bytes + entry.size > HELD_BYTES:
+        whole = self._held_bytes + entry.size <= HELD_BYTES
+        if not whole:
             entry = entry.without_state()
         if len(self._pending) >= HELD_KEYS:
             self._pending.clear()
@@ -125,6 +130,7 @@ class Writer:
             self.overflowed()
         self._pending[entry.key] = entry
         self._held_bytes += entry.size
+        return whole
 
     def _release(self, key: tuple[str, str]) -> None:
         entry = self._pending.pop(key, None)
@@ -155,11 +161,12 @@ class Writer:
                 self._work.wait()
             with self._lock:
                 batch = self._first_of(self._pending.values())
+            self._begun += 1
             try:
                 store.put(batch)
             except CacheError as error:
                 self.failures += 1
-                self._hopeless = error.lasts
+                self._hopeless, self._ended = error.lasts, self._begun
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE)
                 continue

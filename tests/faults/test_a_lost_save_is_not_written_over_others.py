@@ -64,6 +64,25 @@ def _answer_lost(network: Network) -> Iterator[None]:
     network.delay = 0.0
 
 
+@pytest.mark.parametrize("expected", [0, 1])
+def test_a_compare_and_set_whose_row_was_deleted_and_made_anew(
+    expected: int, here: Here, other: Worker, network: Network, server: OwnServer, own_schema: str
+) -> None:
+    """The revisions of another life of the key tell nothing: PG_WRITE_UNKNOWN, and the other's state stands."""
+    for _ in range(expected):
+        other.ask(_save("a", "first"))
+    worker = _behind(network, here)
+    with _answer_lost(network):
+        worker.send({**_save("a", "lost"), "expected_revision": expected})
+        until(lambda: _rows(server, own_schema) == {"a": ("lost", expected + 1)}, "the save is written")
+        other.ask({"action": "delete", "workflow_id": WORKFLOW, "step_id": "a"})
+        assert other.ask(_save("a", "other"))["revision"] == 1
+    answer = worker.read_line()
+    network.mend()
+    assert _rows(server, own_schema) == {"a": ("other", 1)}
+    assert answer["code"] == "PG_WRITE_UNKNOWN"
+
+
 @pytest.mark.parametrize("stood", [0, 1], ids=["new", "stood before"])
 def test_one_save(stood: int, here: Here, other: Worker, network: Network, server: OwnServer, own_schema: str) -> None:
     """Written, its answer lost, saved by another before the look-up: PG_WRITE_UNKNOWN, and the other's state stands."""
