@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from checkpoint.validation import RequestValidator
 
 
+LONGEST_NAME = 64  # of what is compared with the names of actions
+
+
 class Call(msgspec.Struct, frozen=True):
     """A request that passed validation; `size` is the bytes of its states."""
 
@@ -127,7 +130,8 @@ class Dispatcher:
 def _unknown_action(name: object) -> CheckpointError:
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower().replace("-", "_"), actions.NAMES, 1) if isinstance(name, str) else []
+    word = name[:LONGEST_NAME].lower().replace("-", "_") if isinstance(name, str) else ""
+    near = get_close_matches(word, actions.NAMES, 1)
     perhaps = f"{near[0]} is perhaps meant: " if near else ""
     verb = "is missing; it must" if name is None else "must"
     return CheckpointError("UNKNOWN_ACTION", f"{perhaps}action {verb} be one of {', '.join(actions.NAMES)}")

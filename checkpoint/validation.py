@@ -22,6 +22,7 @@ SCHEMAS_DIR = os.path.join(
 )
 
 DOCUMENTED_FIELDS = frozenset(("action", "workflow_id", "step_id", "tenant_id", "state_data"))
+LOOKED_AT = 64  # fields, and characters of a name, at most, to tell what was perhaps meant
 _IDS = ("workflow_id", "step_id", "tenant_id")
 _ID_PATTERN = "must hold something besides white space and no control characters"
 
@@ -115,12 +116,11 @@ def _sentence(schema: dict[str, Any], instance: dict[str, Any], error: Any) -> s
 def _stranger(schema: dict[str, Any], instance: dict[str, Any], missing: str) -> str:
     """In brackets the field that was perhaps meant for the missing one, if the action does not know it."""
     from difflib import SequenceMatcher
+    from itertools import islice
 
-    unknown = [name for name in instance if name not in schema["properties"]]
-    if not unknown:
-        return ""
-    nearest = max(unknown, key=lambda name: SequenceMatcher(None, name, missing).ratio())
-    return f" (and {nearest[:64]!a} is no field of this action)"
+    unknown = islice((name[:LOOKED_AT] for name in instance if name not in schema["properties"]), LOOKED_AT)
+    nearest = max(unknown, key=lambda name: SequenceMatcher(None, name, missing).ratio(), default=None)
+    return "" if nearest is None else f" (and {nearest!a} is no field of this action)"
 
 
 def _description(schema: dict[str, Any], field: str) -> str:
