@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING
 
+from checkpoint.background import Background
 from checkpoint.settings import LOG_LEVELS
-from checkpoint.wake_up import WakeUp
-
-if TYPE_CHECKING:
-    import threading
 
 QUEUE_LINES = 1000
 FLUSH_SECONDS = 0.5
@@ -24,8 +20,7 @@ class Log:
     def __init__(self, level: int) -> None:
         self._level = level
         self._lines: deque[str] = deque()
-        self._thread: threading.Thread | None = None
-        self._wake = WakeUp()
+        self._writer = Background("checkpoint-log", self._write)
 
     def __call__(self, level: str, event: str, **fields: object) -> None:
         """Queues one event. Fields must hold neither secrets nor states."""
@@ -51,12 +46,7 @@ class Log:
     def _put(self, line: str) -> None:
         if len(self._lines) < QUEUE_LINES:
             self._lines.append(line)
-        if self._thread is None or not self._thread.is_alive():
-            import threading
-
-            self._thread = threading.Thread(target=self._write, name="checkpoint-log", daemon=True)
-            self._thread.start()
-        self._wake.call()
+        self._writer.call()
 
     def _write(self) -> None:
         while True:
@@ -68,4 +58,4 @@ class Log:
                     pass
                 finally:
                     self._lines.popleft()
-            self._wake.wait()
+            self._writer.wait()

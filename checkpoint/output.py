@@ -7,6 +7,8 @@ import select
 import threading
 import time
 
+from checkpoint.background import Background
+
 HOLD_BYTES = 256 * 1024
 HOLD_SECONDS = 0.02
 WRITE_BYTES = 256 * 1024  # of one write, unless a signal cuts it short: how far a slow reader has come is known then
@@ -31,8 +33,8 @@ class Output:
         self._held_bytes = 0
         self._lock = threading.Lock()  # of what is held; never kept over a write
         self._write_lock = threading.Lock()
-        self._holding = threading.Event()
-        self._flusher: threading.Thread | None = None
+        self._holding = False
+        self._late = Background("checkpoint-output", self._flush_late)
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
         self.gone = False
@@ -115,17 +117,15 @@ class Output:
             self._waiting_since = None
 
     def _flush_soon(self) -> None:
-        if not self._holding.is_set():
-            self._holding.set()
-            if self._flusher is None:
-                self._flusher = threading.Thread(target=self._flush_late, name="checkpoint-output", daemon=True)
-                self._flusher.start()
+        if not self._holding:
+            self._holding = True
+            self._late.call()
 
     def _flush_late(self) -> None:
         while True:
-            self._holding.wait()
-            threading.Event().wait(HOLD_SECONDS)
-            self._holding.clear()
+            self._late.wait()
+            time.sleep(HOLD_SECONDS)
+            self._holding = False
             try:
                 self._flush(LATE_WRITE_BYTES)
             except ReaderGone:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from checkpoint.wake_up import WakeUp
+from checkpoint.background import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +36,8 @@ class Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: tuple[Connection[Any], float] | None = None
-        self._thread: threading.Thread | None = None
-        self._parked = False
-        self._wake = WakeUp()
+        self._background = Background("checkpoint-deadline", self._run)
+        self._parked = True  # as long as the thread is not made, too
         self.fired = False
 
     def guard(self, connection: Connection[Any], seconds: float) -> Self:
@@ -49,10 +48,7 @@ class Watchdog:
         self.fired = False
         self._watched = (connection, time.monotonic() + seconds + GRACE_SECONDS)
         if self._parked:
-            self._wake.call()
-        elif self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="checkpoint-deadline", daemon=True)
-            self._thread.start()
+            self._background.call()
         return self
 
     def pause(self, work: Callable[[], object]) -> None:
@@ -73,6 +69,7 @@ class Watchdog:
             self._watched = None
 
     def _run(self) -> None:
+        self._parked = False
         idle = 0
         while True:
             watched = self._watched
@@ -90,7 +87,7 @@ class Watchdog:
     def _park(self) -> None:
         self._parked = True
         if self._watched is None:
-            self._wake.wait()
+            self._background.wait()
         self._parked = False
 
     def _cut(self, watched: tuple[Connection[Any], float]) -> None:

@@ -9,9 +9,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from checkpoint.background import Background
 from checkpoint.cache.failure import CacheError
 from checkpoint.cache.store import CacheStore
-from checkpoint.wake_up import WakeUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -46,8 +46,7 @@ class Writer:
         self._pending: dict[tuple[str, str], Entry] = {}
         self._held_bytes = 0
         self._lock = threading.Lock()
-        self._work = WakeUp()
-        self._thread: threading.Thread | None = None
+        self._background = Background("checkpoint-cache", self._run)
         self._hopeless = False
         self._begun = self._ended = 0  # attempts of the background
         self.failures = 0
@@ -87,7 +86,9 @@ class Writer:
 
     def drain(self, seconds: float) -> bool:
         """Waits until everything is in the file, or it is plain that nothing will be, no longer than `seconds`."""
-        self._work.call()
+        if not self._pending:
+            return True
+        self._background.call()
         tried = self._begun  # what an attempt finds that begins from now on counts
         _wait_until(lambda: not self._pending or (self._hopeless and self._ended > tried), seconds)
         return not self._pending
@@ -112,8 +113,7 @@ class Writer:
                 return True
         with self._lock:
             whole = [self._hold(entry) for entry in entries]
-        self._start()
-        self._work.call()
+        self._background.call()
         if overdue or not all(whole):
             return False
         return _wait_until(lambda: not any(entry.key in self._pending for entry in entries), self._wait)
@@ -148,17 +148,12 @@ class Writer:
             first.append(entry)
         return first
 
-    def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():  # Ctrl-C may have come before it began
-            self._thread = threading.Thread(target=self._run, name="checkpoint-cache", daemon=True)
-            self._thread.start()
-
     def _run(self) -> None:
         store = CacheStore(self._connect(BUSY_MS), self._max_bytes)
         pause = FIRST_PAUSE
         while True:
             while not self._pending:
-                self._work.wait()
+                self._background.wait()
             with self._lock:
                 batch = self._first_of(self._pending.values())
             self._begun += 1
